@@ -66,7 +66,8 @@ def situations(full):
         Situation("close", "held locks of a client that is closed", holding.close, (
             *CLOSING, Figure("clients", CLIENTS, ALL, 5), Figure("servers", SERVERS, ALL, 50)),
             (300, 3000), (300, 3000), (30000,)),
-        Situation("far", "held locks of a client that is closed 30 ms away", holding.close_far, CLOSING, (), (300, 3000), ()),
+        Situation("far", "held locks of a client that is closed 30 ms away", holding.close_far, CLOSING,
+                  (), (300, 3000), ()),
         Situation("hold", "held locks of an idle client, ttl %d s" % holding.TTL_S, holding.hold, UPKEEP,
                   (1000, 10000), (500, 5000), (50000,)),
         Situation("share", "permits of one semaphore of an idle client, ttl %d s" % holding.TTL_S, holding.share,
@@ -91,7 +92,8 @@ def situations(full):
                       Figure("renewal", "a renewal, p99 ms", least=10), Figure("lost", "leases lost", RESULT),
                       Figure("failed", "renewals that failed", RESULT),
                       Figure("memory", "KiB for each wait", least=1),
-                      Figure("clients", "processor of the service, ms/s", ALL, 10)), (100, 1000), (), (10000,)))
+                      Figure("clients", "processor of the service, ms/s", ALL, 10),
+                      Figure("tenth", "the same with a tenth of all", RESULT)), (1000,), (), (10000,)))
 
 
 # ---- Measuring
@@ -110,7 +112,7 @@ def growth(figure, of):
     if figure.kind == RESULT or len(of) < 2:
         return None
     sizes = sorted(of)
-    middles = [max(statistics.median(run[figure.key] for run in of[n]), figure.least) for n in sizes]
+    middles = [max(statistics.median(of[n]), figure.least) for n in sizes]
     pairs = zip(zip(sizes, middles), zip(sizes[1:], middles[1:]))
     return max(after / before / (many / few if figure.kind == ALL else 1)
                for (few, before), (many, after) in pairs)
@@ -126,8 +128,7 @@ def number(value):
     return "%.1f" % value if value >= 10 else "%.2f" % value
 
 
-def shown(runs, figure):
-    values = [run[figure.key] for run in runs]
+def shown(values):
     texts = [number(each) for each in (statistics.median_low(values), min(values), max(values))]
     return texts[0] if len(set(texts)) == 1 else "%s (%s..%s)" % tuple(texts)
 
@@ -139,12 +140,12 @@ def verdict(grown):
 
 
 def row_of(store, situation, figure, of):
+    """of: {n: the figure in each run}"""
     grown = growth(figure, of)
-    return {"store": store.name, "situation": situation.name, "text": situation.text, "figure": figure.text,
-            "of": {n: [run[figure.key] for run in runs] for n, runs in of.items()}, "growth": grown,
+    return {"store": store.name, "situation": situation.name, "key": figure.key, "kind": figure.kind, "of": of,
+            "growth": grown,
             "cells": [store.name, situation.text, figure.text,
-                      ", ".join("{:,}: {}".format(n, shown(runs, figure)) for n, runs in of.items()),
-                      verdict(grown)]}
+                      ", ".join("{:,}: {}".format(n, shown(of[n])) for n in sorted(of)), verdict(grown)]}
 
 
 HEADS = ["store", "N", "figure", "with N", "growth"]
@@ -154,21 +155,32 @@ def print_row(cells):
     print("| " + " | ".join(cells) + " |", flush=True)
 
 
-def rows_of(store, situation, asked):
+def sizes_of(store, situation, asked):
     sizes = list(situation.sqlite if isinstance(store, Sqlite) else situation.mongodb)
-    if asked.full and sizes:
-        sizes += [each for each in situation.full if each not in sizes]
+    sizes += [each for each in situation.full if asked.full and sizes and each not in sizes]
     if asked.sizes:
         sizes = [each for each in sizes if str(each) in asked.sizes.split(",")]
+    return sizes[:1] if asked.least else sizes
+
+
+def add_rows(rows, store, situation, asked):
+    sizes = sizes_of(store, situation, asked)
     if not sizes:
-        return []
-    began, of = time.monotonic(), measure(store, situation, sizes[:1] if asked.least else sizes, asked.runs)
+        return
+    began, runs = time.monotonic(), measure(store, situation, sizes, asked.runs)
     print("%s, %s: %.0f s" % (store.name, situation.name, time.monotonic() - began), file=sys.stderr, flush=True)
-    rows = [row_of(store, situation, figure, of) for figure in situation.figures
-            if store.has_servers or "servers" not in figure.key]
-    for row in rows:
-        print_row(row["cells"])
-    return rows
+    for figure in situation.figures:
+        if store.has_servers or "servers" not in figure.key:
+            of = {n: [run[figure.key] for run in runs[n]] for n in sizes}
+            add_row(rows, store, situation, figure, of)
+
+
+def add_row(rows, store, situation, figure, of):
+    """Beside what was measured before with other N."""
+    key = store.name, situation.name, figure.key
+    before = rows[key]["of"] if key in rows else {}
+    rows[key] = row_of(store, situation, figure, {**{int(n): values for n, values in before.items()}, **of})
+    print_row(rows[key]["cells"])
 
 
 def measure_all(asked):
@@ -176,13 +188,30 @@ def measure_all(asked):
     chosen = [each for each in situations(asked.full) if each.name in wanted]
     far = [each for each in chosen if each.name == "far"]
     near = [each for each in chosen if each.name != "far"]
-    rows = []
+    rows = load(asked.out) if asked.add else {}
     for kind, make, which in (("sqlite", Sqlite, near), ("mongodb", Mongo, near),
                               ("mongodb", functools.partial(Mongo, gates=True), far)):
         if kind in asked.stores and which:
             with make() as store:
-                rows += [row for situation in which for row in rows_of(store, situation, asked)]
-    return rows
+                for situation in which:
+                    add_rows(rows, store, situation, asked)
+                    save(asked.out, rows)
+
+
+def load(path):
+    if not os.path.exists(path):
+        return {}
+    with open(path) as file:
+        rows = json.load(file)["rows"]
+    return {(row["store"], row["situation"], row["key"]): row for row in rows}
+
+
+def save(path, rows):
+    order = [each.name for each in situations(False)]
+    of = sorted(rows.values(), key=lambda row: (row["store"] != Sqlite.name, order.index(row["situation"])))
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "w") as out:
+        json.dump({"heads": HEADS, "rows": of}, out, indent=1)
 
 
 def arguments():
@@ -192,6 +221,7 @@ def arguments():
     parser.add_argument("--stores", default="sqlite,mongodb", help="only these, separated by commas")
     parser.add_argument("--situations", help="only these: " + ", ".join(each.name for each in situations(False)))
     parser.add_argument("--sizes", help="only these N")
+    parser.add_argument("--add", action="store_true", help="keep what was measured before of others, and of other N")
     parser.add_argument("--least", action="store_true", help="only the least N of each: whether it measures")
     parser.add_argument("--only", help="of the benchmark's other parts, as are --seconds and --clients")
     parser.add_argument("--seconds", help=argparse.SUPPRESS)
@@ -205,10 +235,7 @@ def main():
     print("growth: what each costs among the more / among the fewer; more than %g is marked" % MOST_GROWTH)
     print_row(HEADS)
     print_row(["---"] * len(HEADS))
-    rows = measure_all(asked)
-    os.makedirs(os.path.dirname(asked.out), exist_ok=True)
-    with open(asked.out, "w") as out:
-        json.dump({"heads": HEADS, "runs": asked.runs, "rows": rows}, out, indent=1)
+    measure_all(asked)
 
 
 main()
