@@ -66,7 +66,7 @@ class Clients(OnAStore):
         for uri in ("", "nothing:", "sqlite:", "a\0b", None):
             with self.assertRaises(holdfast.InvalidError, msg=uri):
                 holdfast.Client(uri)
-        for words in ({"ttl": 0.5}, {"ttl": 3601}, {"ttl": -1}, {"ttl": 0}, {"ttl": "10"}, {"stop_margin": 16},
+        for words in ({"ttl": 0.5}, {"ttl": 3601}, {"ttl": -1}, {"ttl": 0}, {"ttl": "10"}, {"stop_margin": 21},
                       {"deadlock": 0.001}, {"patience": float("nan")}):
             with self.assertRaises(holdfast.InvalidError, msg=words):
                 holdfast.Client(self.uri, **words)

@@ -53,8 +53,8 @@ class Precedence(Config):
         self.assertFalse(os.path.exists(self.path("holdfast")))  # shown only
 
     def test_the_default_ttl_is_that_of_the_store(self):
-        for store, ttl in (("memory:", "10s"), ("mongodb://a/b", "30s"),
-                           ("mongodb://a/b?hfProtocol=sharding", "90s"), ("mongodb://a/b?nosuch", "30s")):
+        for store, ttl in (("memory:", "10s"), ("mongodb://a/b", "40s"),
+                           ("mongodb://a/b?hfProtocol=sharding", "90s"), ("mongodb://a/b?nosuch", "40s")):
             self.env["HOLDFAST_STORE"] = store
             self.assertEqual(self.said("ttl"), (ttl, "default"), store)
 
