@@ -905,7 +905,7 @@ int run_step_cases(void)
         CASE_IF(HF_CAN_QUEUE, test_the_queue_is_bounded),
         CASE_IF(HF_CAN_QUEUE, test_numbers_keep_the_order),
         CASE_IF(HF_CAN_QUEUE, test_numbers_that_do_not_come_are_skipped),
-        CASE_IF(HF_CAN_SEE_CRASH, test_those_outside_are_called),
+        CASE_IF(HF_CAN_SEE_CRASH | HF_CAN_PROCESSES, test_those_outside_are_called),
         CASE_IF(HF_CAN_QUEUE, test_the_dead_are_taken_out),
         CASE_IF(HF_CAN_QUEUE, test_last_is_kept),
         CASE_IF(HF_CAN_QUEUE, test_a_give_back_leaves_last),
