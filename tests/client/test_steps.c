@@ -267,6 +267,47 @@ static void test_a_grant_brings_the_next_beat_forward(void **state)
     close_still();
 }
 
+static void open_with_margin(const char *uri)
+{
+    static const hf_options options = {.ttl_ms = 40000, .stop_margin_ms = 5500};
+    f = faulty_open_still(uri, &options, &client);
+}
+
+/* Else it would be lost at once, as there is no time to stop what it is for. */
+static void test_a_grant_waits_for_a_beat_if_the_lease_is_nearly_over(void **state)
+{
+    (void)state;
+    struct attempt a;
+    open_with_margin("memory:nearly-over");
+    hf_lock_close(take(client, "x"));
+    faulty_pass(f, 33000);
+    begin_attempt(&a, &plain, 1000);
+    assert_int_equal(a.state, ATTEMPT_WAITS);
+    assert_null(a.request.lock);
+    beat_tick(client, now());
+    faulty_pass(f, 100);
+    attempt_step(&a, now());
+    assert_int_equal(a.state, ATTEMPT_ENDED);
+    assert_int_equal(a.code, HF_OK);
+    attempt_done(&a);
+    hf_lock_close(a.request.lock);
+    close_still();
+}
+
+static void test_a_session_that_holds_nothing_needs_no_time_to_stop(void **state)
+{
+    (void)state;
+    open_with_margin("memory:nothing-to-stop");
+    hf_lock_close(take(client, "x"));
+    faulty_pass(f, 38000);
+    belief_tick(client, now());
+    assert_int_equal(client->session.state, SESSION_ALIVE);
+    faulty_pass(f, 2000);
+    belief_tick(client, now());
+    assert_int_not_equal(client->session.state, SESSION_ALIVE);
+    close_still();
+}
+
 /* ---- Who holds what ---- */
 
 static bool holds(const char *actor, uint64_t thread, const hf_lock *lock)
@@ -586,6 +627,8 @@ int main(void)
         cmocka_unit_test(test_a_turn_does_not_put_off_or_hurry_what_is_verified),
         cmocka_unit_test(test_a_holder_beats_more_often_than_who_waits),
         cmocka_unit_test(test_a_grant_brings_the_next_beat_forward),
+        cmocka_unit_test(test_a_grant_waits_for_a_beat_if_the_lease_is_nearly_over),
+        cmocka_unit_test(test_a_session_that_holds_nothing_needs_no_time_to_stop),
         cmocka_unit_test(test_an_actor_is_not_the_thread_that_acts_for_it),
         cmocka_unit_test(test_a_look_from_before_an_upgrade_loses_nothing),
         cmocka_unit_test(test_an_upgrade_without_an_answer_still_knows_who_was_before),

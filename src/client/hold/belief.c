@@ -5,6 +5,8 @@
 
 #include "core/error.h"
 
+#define LEAST_PART 20 /* of the ttl: so much is left for beats at the grant, at least */
+
 /* ---- A lock's own lease, and its watchdog ---- */
 
 static hf_mono own_due(const struct hf_lock *lock)
@@ -113,9 +115,21 @@ void belief_refreshed_locked(struct hf_lock *lock, hf_mono sent)
 
 /* ---- The session's lease ---- */
 
-static hf_mono session_due(const hf_client *client)
+static hf_mono stops_at(const hf_client *client)
 {
     return (hf_mono){client->session.lease_end.ns - client->stop_margin_ms * 1000000};
+}
+
+/* Who only waits has nothing to stop. */
+static hf_mono session_due(const hf_client *client)
+{
+    return client->session.holds ? stops_at(client) : client->session.lease_end;
+}
+
+bool belief_has_time_locked(const hf_client *client, hf_mono now)
+{
+    int64_t least_ms = client->ttl_ms / LEAST_PART;
+    return !mono_reached(stops_at(client), mono_add_ms(now, least_ms));
 }
 
 void belief_lose_session_locked(hf_client *client, const hf_error *why, hf_mono stop_by)

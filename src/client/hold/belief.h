@@ -34,6 +34,10 @@ hf_mono belief_end_of_grant_locked(const struct lock_request *request);
  * stopping the work. */
 hf_code belief_check_locked(struct hf_lock *lock, int64_t *left_ms, hf_mono now, hf_error *err);
 
+/* Whether a lock that is had from now on need not be given up before the next beats have been
+ * tried. */
+bool belief_has_time_locked(const hf_client *client, hf_mono now);
+
 /* Whether that session's lease still runs. If not, the session becomes lost. */
 bool belief_in_session_locked(hf_client *client, hf_id session, hf_mono now);
 void belief_lose_session_locked(hf_client *client, const hf_error *why, hf_mono stop_by);

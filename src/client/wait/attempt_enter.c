@@ -22,6 +22,7 @@
 #define REFUSED_MS 500 /* until a refused limit is tried again */
 #define CLEARS_MOST 3
 #define CLAIM_REST_MS 50 /* between two tries of a claim, however many notices come */
+#define BEAT_MS 100      /* until a grant is looked at again that waits for a beat */
 #define NOTICED_MS 500   /* without a queue: the time to the next try if no notice comes */
 
 /* ---- Belief ---- */
@@ -44,6 +45,14 @@ static void make_lock_locked(struct attempt *attempt, const hf_entry *entry, hf_
         verify_now_locked(client, lock->name);
 }
 
+/* The lease is nearly over, as after a long outage: a beat comes first. */
+static hf_mono await_beat(struct attempt *attempt, hf_mono now)
+{
+    attempt->state = ATTEMPT_WAITS;
+    attempt->look_due = mono_add_ms(now, BEAT_MS);
+    return attempt->look_due;
+}
+
 /* An acknowledged answer, a look, or a notice with its token says that it was granted. Believes
  * that only if the lease still runs (R4). */
 hf_mono attempt_believe(struct attempt *attempt, const hf_entry *entry, hf_mono now)
@@ -54,14 +63,16 @@ hf_mono attempt_believe(struct attempt *attempt, const hf_entry *entry, hf_mono 
     session_ask *asked = alive ? session_find_ask_locked(client, entry->ticket) : NULL;
     hf_ask ask = asked ? asked->ask : (hf_ask){.by = ""};
     bool closing = client->closing.has_begun;
-    if (alive && !asked && !closing) {
+    bool is_late = alive && !belief_has_time_locked(client, now);
+    if (alive && !asked && !closing && !is_late)
         make_lock_locked(attempt, entry, now);
-    }
     pthread_mutex_unlock(&client->mutex);
     if (closing)
         return attempt_stopped(attempt, HF_CLOSED, now);
     if (asked)
         return attempt_refuse_asked(attempt, &ask, now);
+    if (is_late)
+        return await_beat(attempt, now);
     return alive ? attempt_end(attempt, HF_OK) : attempt_start_over(attempt, now);
 }
 
