@@ -237,6 +237,10 @@ static void test_those_outside_are_called(void **state)
     (void)state;
     const char *name = bed_name("called");
     hf_id first[2] = {{{0}}, {{0}}};
+    if (!store->ops->called) {
+        print_message("no board here, those outside look\n");
+        return;
+    }
     assert_int_equal(store->ops->called(store, name), 0);
     for (int i = 0; i < HF_QUEUE_MAX + 4; i++) {
         hf_enter one = bed_enter(session, ALL, ALL);
@@ -905,7 +909,7 @@ int run_step_cases(void)
         CASE_IF(HF_CAN_QUEUE, test_the_queue_is_bounded),
         CASE_IF(HF_CAN_QUEUE, test_numbers_keep_the_order),
         CASE_IF(HF_CAN_QUEUE, test_numbers_that_do_not_come_are_skipped),
-        CASE_IF(HF_CAN_SEE_CRASH | HF_CAN_PROCESSES, test_those_outside_are_called),
+        CASE_IF(HF_CAN_QUEUE, test_those_outside_are_called),
         CASE_IF(HF_CAN_QUEUE, test_the_dead_are_taken_out),
         CASE_IF(HF_CAN_QUEUE, test_last_is_kept),
         CASE_IF(HF_CAN_QUEUE, test_a_give_back_leaves_last),
