@@ -239,6 +239,7 @@ static void live_as_child(void *arg)
     worker *w = arg;
     take_second(w);
     w->parent = NULL;
+    w->is_child = false;
 }
 
 /* Of those whose workers stand in no line together: the first in a line speaks for all, and
@@ -269,8 +270,9 @@ static void run_child(const worker *parent)
 {
     node *n = another_node(parent->node);
     worker *child = n ? &n->workers[CHILDREN + (parent - parent->node->workers)] : NULL;
-    if (!child || child->parent || child->attempt || child->lock)
+    if (!child || child->is_child)
         return;
+    child->is_child = true;
     child->parent = parent;
     child->held.ticket = parent->lock->grant.ticket;
     snprintf(child->held.name, sizeof child->held.name, "%s", sim_name(parent->name));

@@ -41,6 +41,7 @@ typedef struct worker {
     bool was_stuck; /* in a deadlock, at some time of this attempt */
     /* A child: a process that the one of another worker has started and waits for. */
     const struct worker *parent; /* NULL: it is none, or runs by itself */
+    bool is_child;               /* its fiber runs, also when its parent is gone */
     waits_item held;             /* the parent's lock, and: */
     waits_items inherited;
 } worker;
