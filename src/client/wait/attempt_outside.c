@@ -15,6 +15,7 @@
 
 #define QUICK_MS 8              /* a quick turn, of processes that do next to nothing */
 #define QUICK_REMOTE_MS 20      /* the same, over a network */
+#define PEEKS 3                 /* in that time: turns of 3 ms have been seen */
 #define PEEK_MOST_MS 2000       /* between two times that it sees whether it is called */
 #define LOOK_LEAST_MS 10        /* between two looks */
 #define LOOK_MOST_MS 10000      /* the same */
@@ -95,7 +96,7 @@ static hf_mono peek(struct attempt *attempt, hf_mono now)
     if (!store->ops->called)
         return attempt->look_due;
     int64_t turns = behind(attempt, store->ops->called(store, attempt->request.name));
-    int64_t ms = quick_turns_ms(attempt, turns) / 2;
+    int64_t ms = quick_turns_ms(attempt, turns) / PEEKS;
     hf_mono again = mono_add_ms(now, ms < PEEK_MOST_MS ? ms : PEEK_MOST_MS);
     if (turns)
         return mono_min(attempt->look_due, again);
