@@ -3,17 +3,10 @@
  * is at least; asked by attempts, for the listener. */
 #include "core/wait_estimate.h"
 
-#include "core/id.h"
-
-#include <string.h>
+#include "core/table.h"
 
 /* In a slower queue few notices for others arrive, and a wrong guess costs more. */
 #define QUICK_TURN_NS 50000000
-
-static uint64_t hash_of(const char *name)
-{
-    return id_hash(ID_HASH, name, strlen(name));
-}
 
 /* How many are ahead in the queue, if each of them and this one wants the lock exclusively. Sharers
  * may be granted all at once; then nothing can be said: 0. */
@@ -29,7 +22,7 @@ static size_t turns_ahead(const hf_record *record, const hf_entry *own)
 /* The quickest one counts: a slow wait says little about the next. */
 static int64_t quickest_turn_ns(const struct wait_estimate *estimate, const char *name)
 {
-    uint64_t hash = hash_of(name);
+    uint64_t hash = table_hash_text(name);
     const struct wait_estimate_of_lock *lock = &estimate->locks[hash % WAIT_ESTIMATE_LOCKS];
     int64_t least = lock->hash == hash ? lock->turn_ns[0] : 0;
     for (size_t i = 1; i < WAIT_ESTIMATE_WAITS; i++)
@@ -53,7 +46,7 @@ void wait_estimate_begin(const struct wait_estimate *estimate, const hf_record *
 void wait_estimate_learn(struct wait_estimate *estimate, const char *name,
                          const struct waiter *waiter, hf_mono now)
 {
-    uint64_t hash = hash_of(name);
+    uint64_t hash = table_hash_text(name);
     struct wait_estimate_of_lock *lock = &estimate->locks[hash % WAIT_ESTIMATE_LOCKS];
     if (waiter->turns_ahead == 0)
         return;

@@ -34,8 +34,8 @@ hf_mono belief_end_of_grant_locked(const struct lock_request *request);
  * stopping the work. */
 hf_code belief_check_locked(struct hf_lock *lock, int64_t *left_ms, hf_mono now, hf_error *err);
 
-/* Whether a lock that is had from now on need not be given up before the next beats have been
- * tried. */
+/* Whether the lease leaves enough time to try the next beats before a lock that begins now would
+ * have to be given up. */
 bool belief_has_time_locked(const hf_client *client, hf_mono now);
 
 /* Whether that session's lease still runs. If not, the session becomes lost. */

@@ -8,7 +8,7 @@
 hf_code acquire_check(hf_client *client, const hf_lock_options *options, hf_error *err);
 void acquire_drive(struct attempt *attempt); /* to its end */
 
-/* Who waits for it: the thread that will hold it, and since when. */
+/* The caller: the thread that will hold the lock, and when it asked. */
 typedef struct acquire_caller {
     uint64_t thread;
     hf_mono asked;

@@ -158,6 +158,15 @@ static hf_code read_first(sqlite_store *store, const char *name, const hf_step *
     return HF_OK;
 }
 
+/* Others hear of it; not the entrant `but`, whose session has the step's answer. */
+static void tell(sqlite_store *store, const char *name, const outcome *done, const hf_id *but)
+{
+    if (done->changed)
+        board_tell(store, &done->record);
+    if (done->news)
+        notice_send(store, name, done->news, but);
+}
+
 hf_code sqlite_step(hf_store *base, const char *name, const hf_step *step, hf_record *out,
                     hf_step_reply *reply, hf_error *err)
 {
@@ -177,10 +186,7 @@ hf_code sqlite_step(hf_store *base, const char *name, const hf_step *step, hf_re
     if (code)
         return code;
     *reply = (hf_step_reply){.confirmed = done.changed || step->enter};
-    if (done.changed)
-        board_tell(store, &done.record);
-    if (done.news)
-        notice_send(store, name, done.news, step->enter ? &step->enter->entry.ticket : NULL);
+    tell(store, name, &done, step->enter ? &step->enter->entry.ticket : NULL);
     if (out)
         *out = done.record;
     else
@@ -256,10 +262,7 @@ void sqlite_steps(hf_store *base, hf_parcel *parcels, size_t n)
     }
     for (size_t i = 0; i < n && !code; i++) {
         parcels[i].reply = (hf_step_reply){.confirmed = all.of[i].changed};
-        if (all.of[i].changed)
-            board_tell(store_of(base), &all.of[i].record);
-        if (all.of[i].news)
-            notice_send(store_of(base), parcels[i].name, all.of[i].news, NULL);
+        tell(store_of(base), parcels[i].name, &all.of[i], NULL);
     }
     outcomes_clear(&all);
     free(all.of);
