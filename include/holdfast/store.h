@@ -292,6 +292,9 @@ typedef struct hf_beat {
     const char *waits;  /* the wait report, as text (core/waits.h); NULL: none */
     int64_t seen;       /* the last beat that had been answered when this one was made */
     bool holds_nothing; /* no lock depends on it: it may be as slow as any other call */
+    /* The session, until one of its beats was acknowledged; then NULL. If it is missing, the beat
+     * begins it, as its begin may have been taken back (R3), unless this store takes none back. */
+    const hf_session *begins;
 } hf_beat;
 
 /* The wait report of a living session's last beat. */
@@ -419,12 +422,14 @@ typedef struct hf_store_ops {
 
     /* Makes the session known, as its first beat. HF_HELD: a session with this id exists, alive or
      * dead, and is left unchanged. Not idempotent: after HF_UNKNOWN take a new id, or beat to find
-     * out. */
+     * out. That of a process (pid is not 0) may be taken back by a failover, but not if a step that
+     * was sent after it is acknowledged by the same primary (R3). */
     hf_code (*session_begin)(hf_store *store, const hf_session *self, hf_error *err);
 
     /* Raises the beat, takes out the asks that were answered, and replaces the former wait report.
      * Returns the state after that, as far as beat and asks are concerned. HF_LOST: the session is
-     * missing or marked dead. Never waits behind other calls of this store. */
+     * marked dead, or missing where says->begins is NULL. Never waits behind other calls of this
+     * store. */
     hf_code (*session_beat)(hf_store *store, hf_id id, const hf_beat *says, hf_session_state *out,
                             hf_error *err);
 

@@ -790,27 +790,17 @@ static void test_a_break_of_the_dead(void **state)
                  "100 broken x: yes\n");
     end();
     begin("memory:break-missing", (hf_options){.ttl_ms = 2000});
-    play(take_part, &x, 100);
+    play(take_part, &x, 700);
     stage_drop_session(a, a->session.self.id);
     play(break_it, &why, 3000);
     stage_expect("0 a begin\n"
                  "0 a x: enter\n"
                  "0 a has x\n"
-                 "100 c look at x\n"
-                 "100 c look at 1 sessions\n"
-                 "100 c ask\n"
-                 "100 c hears HF_NOT_FOUND\n"
-                 "200 c look at x\n"
-                 "300 c look at x\n"
-                 "400 c look at x\n"
-                 "500 c look at x\n"
-                 "600 c look at x\n"
                  "666 a beat, seen 1\n"
-                 "666 a hears HF_LOST\n"
-                 "666 a end, leaving tickets\n"
-                 "666 x is lost, 0 ms left: the session is gone from the store: this session was "
-                 "marked dead or removed by another\n"
                  "700 c look at x\n"
+                 "700 c look at 1 sessions\n"
+                 "700 c ask\n"
+                 "700 c hears HF_NOT_FOUND\n"
                  "800 c look at x\n"
                  "900 c look at x\n"
                  "1000 a sweep\n"
@@ -818,6 +808,11 @@ static void test_a_break_of_the_dead(void **state)
                  "1100 c look at x\n"
                  "1200 c look at x\n"
                  "1300 c look at x\n"
+                 "1332 a beat, seen 2\n"
+                 "1332 a hears HF_LOST\n"
+                 "1332 a end, leaving tickets\n"
+                 "1332 x is lost, 0 ms left: the session is gone from the store: this session was "
+                 "marked dead or removed by another\n"
                  "1400 c look at x\n"
                  "1500 c look at x\n"
                  "1600 c look at x\n"
@@ -827,11 +822,17 @@ static void test_a_break_of_the_dead(void **state)
                  "2000 c look at x\n"
                  "2100 c look at x\n"
                  "2200 c look at x\n"
-                 "2200 c begin a lease\n"
-                 "2200 c mark\n"
-                 "2200 c x: abandon(broken by operator: maintenance)\n"
-                 "2200 c look at x\n"
-                 "2200 broken x: yes\n");
+                 "2300 c look at x\n"
+                 "2400 c look at x\n"
+                 "2500 c look at x\n"
+                 "2600 c look at x\n"
+                 "2700 c look at x\n"
+                 "2800 c look at x\n"
+                 "2800 c begin a lease\n"
+                 "2800 c mark\n"
+                 "2800 c x: abandon(broken by operator: maintenance)\n"
+                 "2800 c look at x\n"
+                 "2800 broken x: yes\n");
     end();
 }
 

@@ -561,6 +561,46 @@ static void test_a_holder_that_is_marked(void **state)
     end();
     hold("memory:missing", (hf_options){.clock_trust_ms = -1});
     stage_act(take_part, &waits);
+    stage_run(4000);
+    stage_drop_session(b, a->session.self.id);
+    stage_run(12000);
+    stage_expect("0 b begin\n"
+                 "0 b x: enter\n"
+                 "400 b look at 1 sessions\n"
+                 "1000 a sweep\n"
+                 "1000 b sweep\n"
+                 "1507 b look at x since 2\n"
+                 "3015 b look at x since 2\n"
+                 "3333 a beat, seen 1\n"
+                 "3333 b beat, seen 1, waits\n"
+                 "3433 b look at 1 sessions\n"
+                 "4524 b look at x since 2\n"
+                 "6034 b look at x since 2\n"
+                 "6666 a beat, seen 2\n"
+                 "6666 a hears HF_LOST\n"
+                 "6666 a end, leaving tickets\n"
+                 "6666 b beat, seen 2, waits\n"
+                 "6766 b look at 1 sessions\n"
+                 "7553 b look at x since 2\n"
+                 "8432 b look at 1 sessions\n"
+                 "9453 b look at x since 2\n"
+                 "9999 b beat, seen 3, waits\n"
+                 "10098 b look at 1 sessions\n"
+                 "11764 b look at 1 sessions\n"
+                 "11829 b look at x since 2\n"
+                 "13332 b beat, seen 4, waits\n"
+                 "13430 b look at 1 sessions\n"
+                 "14800 b look at x since 2\n"
+                 "15096 b look at 1 sessions\n");
+    end();
+}
+
+/* A failover took the insert back. The watch over what was missing starts over. */
+static void test_a_holder_whose_session_begins_again(void **state)
+{
+    (void)state;
+    hold("memory:again", (hf_options){.clock_trust_ms = -1});
+    stage_act(take_part, &waits);
     stage_run(1000);
     stage_drop_session(b, a->session.self.id);
     stage_run(12000);
@@ -572,21 +612,19 @@ static void test_a_holder_that_is_marked(void **state)
                  "1507 b look at x since 2\n"
                  "3015 b look at x since 2\n"
                  "3333 a beat, seen 1\n"
-                 "3333 a hears HF_LOST\n"
-                 "3333 a end, leaving tickets\n"
                  "3333 b beat, seen 1, waits\n"
                  "3433 b look at 1 sessions\n"
                  "4524 b look at x since 2\n"
-                 "5099 b look at 1 sessions\n"
                  "6034 b look at x since 2\n"
+                 "6666 a beat, seen 2\n"
                  "6666 b beat, seen 2, waits\n"
-                 "6765 b look at 1 sessions\n"
+                 "6766 b look at 1 sessions\n"
                  "7553 b look at x since 2\n"
-                 "8431 b look at 1 sessions\n"
                  "9453 b look at x since 2\n"
+                 "9999 a beat, seen 3\n"
                  "9999 b beat, seen 3, waits\n"
-                 "10097 b look at 1 sessions\n"
-                 "11763 b look at 1 sessions\n"
+                 "10000 a look at x since 1\n"
+                 "10099 b look at 1 sessions\n"
                  "11829 b look at x since 2\n");
     end();
 }
@@ -1552,6 +1590,7 @@ int main(void)
         cmocka_unit_test(test_a_try_beside_two_of_which_one_is_overdue),
         cmocka_unit_test(test_a_holder_that_was_asked_long_ago),
         cmocka_unit_test(test_a_holder_that_is_marked),
+        cmocka_unit_test(test_a_holder_whose_session_begins_again),
         cmocka_unit_test(test_the_dead_are_no_reason_to_refuse),
         cmocka_unit_test(test_a_try_after_an_outage),
         cmocka_unit_test(test_calls_of_the_judge_that_fail),

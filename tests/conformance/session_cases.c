@@ -96,6 +96,32 @@ static void test_a_mark_compares_the_beat(void **state)
     assert_int_equal(look_at(session).presence, HF_DEAD);
 }
 
+/* A failover may take back what one server alone has acknowledged; SQLite takes nothing back. */
+static void test_a_beat_begins_what_was_taken_back(void **state)
+{
+    (void)state;
+    bool is_taken_back = strcmp(store->ops->scheme, "sqlite") != 0;
+    const hf_session self = {
+        .id = bed_id(), .ttl_ms = 5000, .pid = 1, .app = "app", .host = "host"};
+    const hf_beat says = {.begins = &self};
+    hf_session_state seen;
+    hf_error err;
+    hf_code code = store->ops->session_beat(store, self.id, &says, &seen, &err);
+    assert_code(is_taken_back ? HF_OK : HF_LOST, code, &err);
+    if (!is_taken_back)
+        return;
+    assert_int_equal(seen.beat, 2);
+    seen = look_at(self.id);
+    assert_int_equal(seen.presence, HF_LIVE);
+    assert_int_equal(seen.session.ttl_ms, 5000);
+    assert_string_equal(seen.session.app, "app");
+    assert_code(HF_OK, store->ops->session_beat(store, self.id, &says, &seen, &err), &err);
+    assert_int_equal(seen.beat, 3);
+    assert_code(HF_OK, store->ops->session_mark(store, &seen, &err), &err);
+    assert_code(HF_LOST, store->ops->session_beat(store, self.id, &says, &seen, &err), &err);
+    assert_int_equal(look_at(self.id).presence, HF_DEAD);
+}
+
 static void test_another_store_can_mark(void **state)
 {
     (void)state;
@@ -480,6 +506,7 @@ int run_session_cases(void)
         CASE_IF(HF_CAN_QUEUE, test_a_begun_session_lives),
         CASE_IF(HF_CAN_QUEUE, test_a_beat_raises_the_beat_and_the_lease),
         CASE_IF(HF_CAN_QUEUE, test_a_mark_compares_the_beat),
+        CASE_IF(HF_CAN_QUEUE, test_a_beat_begins_what_was_taken_back),
         CASE_IF(HF_CAN_QUEUE, test_another_store_can_mark),
         CASE_IF(HF_CAN_QUEUE, test_a_missing_session),
         CASE_IF(HF_CAN_QUEUE, test_a_clean_end_is_a_mark),

@@ -317,10 +317,16 @@ inline choose_look(s) {
 
 /* ---- A session ------------------------------------------------------------------------------- */
 
-#ifdef ENTER_WITH_INSERT
-#define MAY_ENTER(s) (insert != UNSENT)
+#define MAY_ENTER(s) lease[s] /* the primary has acknowledged its insert */
+#ifdef LOST_INSERT_IS_LOSS
+#define BEGINS_AGAIN(s) false
 #else
-#define MAY_ENTER(s) lease[s] /* its insert is acknowledged */
+#define BEGINS_AGAIN(s) (lease[s] == 1) /* no majority has acknowledged a beat of it */
+#endif
+#ifdef ABSENT_TAKEN_OUT
+#define MARKS_ABSENT false
+#else
+#define MARKS_ABSENT true
 #endif
 #ifdef ABSENCE_IS_DEATH
 #define TAKES_FOR_DEAD(beat) ((beat) == ABSENT)
@@ -474,12 +480,16 @@ end:
         printf("session %d: sends its insert\n", s);
         next_left[s] = NEW_LEASE(s);
         insert = SENT }
-    :: atomic { insert == SENT && HAS_ROOM ->
-        printf("session %d: its insert lands\n", s);
-        open_write(PRIMARY);
+    :: atomic { insert == SENT && HAS_ROOM -> /* no majority is awaited, and none may get it */
+        choose(node);
+        printf("session %d: its insert lands on %d\n", s, node);
+        open_write(node);
         set_session(s, 1);
+        close_write(node, x);
+        x = 0;
+        node = 0;
         sent = 1;
-        close_on_primary(beat_at[s]);
+        beat_at[s] = ANSWERED;
         insert = LANDED }
     :: atomic { sent && IS_ACKNOWLEDGED(beat_at[s]) ->
         acknowledge(s, beat_at[s]);
@@ -503,9 +513,18 @@ end:
     :: atomic { !sent && lease[s] && lease[s] < BEATS_OF(s) && HAS_ROOM ->
         open_write(PRIMARY);
         if
-        :: SESSION(v, s) == ABSENT || SESSION(v, s) == DEAD ->
+        :: SESSION(v, s) == DEAD || (SESSION(v, s) == ABSENT && !BEGINS_AGAIN(s)) ->
             printf("session %d: its beat finds itself dead\n", s);
             be_gone(s)
+        :: SESSION(v, s) == ABSENT && BEGINS_AGAIN(s) ->
+            printf("session %d: beat 2 lands, and begins it again\n", s);
+#ifdef REACH_AGAIN
+            assert(!held[s]);
+#endif
+            sent = 2;
+            next_left[s] = NEW_LEASE(s);
+            set_session(s, sent);
+            close_on_primary(beat_at[s])
         :: IS_CLOCKED(s) && SESSION(v, s) == BEATS_OF(s) -> skip /* no more of them */
         :: else ->
             sent = (SESSION(v, s) < BEATS_OF(s) -> SESSION(v, s) + 1 : BEATS_OF(s));
@@ -607,7 +626,7 @@ end:
             printf("session %d: has watched session %d for its ttl\n", s, other);
             over[other] = (!IS_CLOCKED(other) && lease[other] == 0 && !is_lost[other] ->
                                WATCHED_BEAT(s) : over[other]);
-            phase = (seen[s] == ABSENT -> TAKES_OUT : MARKS)
+            phase = (seen[s] == ABSENT && !MARKS_ABSENT -> TAKES_OUT : MARKS)
         :: watched[s] && seen[s] == SESSION(v, other) && !MAY_JUDGE(s, other) -> skip
         fi;
         other = (phase == WAITS -> 0 : other) }
@@ -615,7 +634,13 @@ end:
         choose(node);
         open_write(node);
         if
-        :: SESSION(v, other) == seen[s] || MARKS_ANY(SESSION(v, other)) ->
+        :: SESSION(v, other) == ABSENT && seen[s] == ABSENT -> /* it must be there to be marked */
+            set_session(other, 1);
+            close_write(node, x);
+            x = 0;
+            seen[s] = 1;
+            printf("session %d: begins the missing session %d on %d\n", s, other, node)
+        :: SESSION(v, other) == seen[s] && seen[s] != ABSENT || MARKS_ANY(SESSION(v, other)) ->
             set_session(other, DEAD);
             close_write(node, step_at[s]);
             printf("session %d: its mark on session %d lands on %d\n", s, other, node);

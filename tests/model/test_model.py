@@ -198,7 +198,7 @@ class Broken(Case):
         self.two_believe(*HOLDS, "LOCAL_LOOKS")
 
     def test_looks_that_are_not_causal(self):
-        self.two_believe(*HOLDS, "LOOKS_NOT_CAUSAL")
+        self.two_believe(*HOLDS, "LOOKS_NOT_CAUSAL", "ABSENT_TAKEN_OUT")
 
     def test_belief_in_what_is_not_acknowledged(self):
         self.two_believe(*HOLDS, "WEAK_WRITES")
@@ -229,17 +229,17 @@ class Broken(Case):
         self.waits_for_ever("NOBODY_JUDGES")
 
 
-class InsertAndEnterAtOnce(Case):
-    """What the design allowed: the first enter is sent before the insert is acknowledged."""
+class InsertTakenBack(Case):
+    """The insert of a session waits for the primary only, and a failover takes it back."""
 
-    def test_without_failover_the_watch_over_the_missing_is_enough(self):
-        self.holds(*HOLDS, "ENTER_WITH_INSERT", "FAILOVERS=0")
+    def test_the_session_holds_and_begins_again(self):
+        self.breaks("!(held", *HOLDS, "REACH_AGAIN")
 
     def test_absence_taken_for_death(self):
-        self.two_believe(*HOLDS, "ENTER_WITH_INSERT", "FAILOVERS=0", "ABSENCE_IS_DEATH")
+        self.two_believe(*HOLDS, "ABSENCE_IS_DEATH")
 
-    def test_with_a_deposed_primary_it_is_not(self):
-        self.two_believe("HOLDS_ON", "BEATS=2", "ENTER_WITH_INSERT", backward=True)
+    def test_tickets_of_a_missing_session_taken_out_without_a_mark(self):
+        self.two_believe("HOLDS_ON", "BEATS=2", "FAILOVERS=2", "ABSENT_TAKEN_OUT", backward=True)
 
 
 class Lease(Case):

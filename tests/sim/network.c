@@ -152,7 +152,8 @@ typedef struct late {
     hf_pass pass;
     hf_leave before; /* the pass's */
     bool has_enter, has_change, has_pass;
-    hf_session self; /* of a lease: others take a new id */
+    hf_session self; /* that begins */
+    bool begins;     /* a beat may */
     char *waits;     /* that a beat says */
     int64_t seen;
     hf_session_state state;
@@ -216,7 +217,7 @@ static void land_beat(const late *l)
 {
     hf_session_state state;
     hf_error err;
-    hf_beat says = {.waits = l->waits, .seen = l->seen};
+    hf_beat says = {.waits = l->waits, .seen = l->seen, .begins = l->begins ? &l->self : NULL};
     l->to->ops->session_beat(l->to, l->state.session.id, &says, &state, &err);
 }
 
@@ -332,7 +333,7 @@ static void steps(hf_store *base, hf_parcel *parcels, size_t n)
     sim.together += n > 1;
 }
 
-/* Now and then somebody drops the sessions just then. */
+/* Now and then a failover takes it back, or somebody drops the sessions just then. */
 static hf_code begin(hf_store *base, const hf_session *self, hf_error *err)
 {
     network *net = (network *)base;
@@ -358,6 +359,8 @@ static hf_code beat(hf_store *base, hf_id id, const hf_beat *says, hf_session_st
         if (p.fate == LATE)
             land_later((late){.kind = LATE_BEAT,
                               .state.session.id = id,
+                              .self = says->begins ? *says->begins : (hf_session){.pid = 0},
+                              .begins = says->begins != NULL,
                               .waits = says->waits ? strdup(says->waits) : NULL,
                               .seen = says->seen});
         return code;

@@ -84,6 +84,11 @@ static void test_beats(void **state)
          "{'ok': 1, 'value': " SESSION("01", "") "}");
     beat("that answers", &says, "{'ok': 1, 'value': " SESSION("01", "") "}");
     beat("marked", &says, "{'ok': 1, 'value': null}");
+    const hf_session self = {.id = id_of(1), .ttl_ms = 9000, .pid = 5, .app = "app"};
+    const hf_beat first = {.begins = &self};
+    beat("that may begin it", &first, "{'ok': 1, 'value': " SESSION("01", "") "}");
+    answers_give("findAndModify", "{'ok': 0, 'code': 11000}");
+    beat("that may begin it, and finds it dead", &first, "{'ok': 1, 'value': null}");
     beat("no answer", &says, NULL);
     const hf_beat idle = {.holds_nothing = true};
     beat("that no lock depends on", &idle, "{'ok': 1, 'value': null}");

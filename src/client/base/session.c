@@ -96,6 +96,7 @@ void session_renewed_locked(hf_client *client, hf_mono sent, const hf_session_st
     session->beat_due = beat_due(client, sent);
     session->last_failure.code = HF_OK;
     session->seen = state->beat;
+    session->is_lasting = true;
 }
 
 /* The first retry is at once, further ones come every twentieth of the ttl (R7). */

@@ -28,6 +28,7 @@ struct session {
     hf_mono beat_due, beat_sent;
     bool holds;            /* a lock depends on it; else it beats as seldom as it may */
     int64_t seen;          /* the last beat that was acknowledged */
+    bool is_lasting;       /* a majority has it: one of its beats was acknowledged (R3) */
     hf_error last_failure; /* of a beat, for the message when the lease runs out */
     session_ask *asks;
     size_t n_asks;

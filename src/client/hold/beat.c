@@ -90,15 +90,17 @@ hf_mono beat_tick(hf_client *client, hf_mono now)
     const struct session *session = &client->session;
     pthread_mutex_lock(&client->mutex);
     bool is_due = session_beats_locked(client, now);
-    hf_id id = session->self.id, answered[HF_ASKS_MAX];
-    hf_beat says = {.answered = answered, .seen = session->seen};
+    hf_session self = session->self;
+    hf_id answered[HF_ASKS_MAX];
+    hf_beat says = {
+        .answered = answered, .seen = session->seen, .begins = session->is_lasting ? NULL : &self};
     char *waits = is_due ? long_waits_say_locked(client, now) : NULL;
     says.waits = waits;
     says.holds_nothing = hold_is_empty_locked(client);
     says.n_answered = is_due ? session_answered_locked(client, answered) : 0;
     pthread_mutex_unlock(&client->mutex);
     if (is_due)
-        beat(client, id, &says);
+        beat(client, self.id, &says);
     free(waits);
     MUTEX_SCOPE(&client->mutex);
     return session->state == SESSION_ALIVE ? session->beat_due : MONO_NEVER;

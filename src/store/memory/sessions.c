@@ -17,6 +17,16 @@ struct presence *memory_find_session(const struct memory *memory, hf_id id)
     return NULL;
 }
 
+static struct presence *add(struct memory *memory, const hf_session *self, hf_mono now)
+{
+    memory->sessions = alloc_more(memory->sessions, memory->n_sessions, sizeof *memory->sessions);
+    struct presence *presence = &memory->sessions[memory->n_sessions++];
+    *presence = (struct presence){.state = {.session = *self, .presence = HF_LIVE, .beat = 1},
+                                  .expires = mono_add_ms(now, self->ttl_ms),
+                                  .heard = memory->n_events};
+    return presence;
+}
+
 hf_code memory_begin(hf_store *base, const hf_session *self, hf_error *err)
 {
     struct memory *memory = memory_lock(base);
@@ -24,11 +34,7 @@ hf_code memory_begin(hf_store *base, const hf_session *self, hf_error *err)
         memory_unlock(memory);
         return error_set(err, HF_HELD, "a session of this id has begun before");
     }
-    memory->sessions = alloc_more(memory->sessions, memory->n_sessions, sizeof *memory->sessions);
-    memory->sessions[memory->n_sessions++] = (struct presence){
-        .state = {.session = *self, .presence = HF_LIVE, .beat = 1},
-        .expires = mono_add_ms(memory_mono((struct memory_store *)base), self->ttl_ms),
-        .heard = memory->n_events};
+    add(memory, self, memory_mono((struct memory_store *)base));
     memory_unlock(memory);
     return HF_OK;
 }
@@ -64,11 +70,13 @@ hf_code memory_beat(hf_store *base, hf_id id, const hf_beat *says, hf_session_st
 {
     struct memory *memory = memory_lock(base);
     struct presence *presence = memory_find_session(memory, id);
+    hf_mono now = memory_mono((struct memory_store *)base);
+    if (!presence && says->begins)
+        presence = add(memory, says->begins, now);
     if (!presence || presence->state.presence == HF_DEAD) {
         memory_unlock(memory);
         return error_set(err, HF_LOST, "this session was marked dead or removed by another");
     }
-    hf_mono now = memory_mono((struct memory_store *)base);
     take_asks_out(&presence->state, says->answered, says->n_answered);
     keep_waits(presence, says);
     presence->state.beat++;

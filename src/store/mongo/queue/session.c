@@ -28,9 +28,11 @@ static const char begin_text[] =
     "{'$cond': [{'$and': [{'$eq': ['$clock.boot', '$$x.clock.boot']},"                             \
     " {'$gt': ['$clock.at', '$$x.clock.at']}]}, '$clock', '$$x.clock']}"
 
-static const char beat_text[] = "{'$mergeObjects': ['$$ROOT', {'beat': {'$add': ['$beat', 1]},"
-                                " 'expires_at': {'$add': ['$$NOW', '$ttl_ms']}, 'asked': " OTHERS(
-                                    "'$$x.answered'") "}, '$$x.said', {'clock': " CLOCK "}]}";
+/* A session that is missing is begun by this, its second beat. */
+static const char beat_text[] =
+    "{'$mergeObjects': ['$$x.begins', '$$ROOT', {'beat': {'$add': [{'$ifNull': ['$beat', 1]}, 1]},"
+    " 'expires_at': {'$add': ['$$NOW', {'$ifNull': ['$ttl_ms', '$$x.begins.ttl_ms']}]},"
+    " 'asked': " OTHERS("'$$x.answered'") "}, '$$x.said', {'clock': " CLOCK "}]}";
 
 /* Dead from now on, if `beat` is still the same (R5). Its tickets may still stand somewhere, so
  * only a sweep that began later sets the date after which it is forgotten. */
@@ -52,15 +54,23 @@ static const char ask_text[] = "{'$let': {'vars': {'others': " OTHERS(
 
 /* ---- Begin ---- */
 
-/* The filter matches no session, so an existing _id causes an error. */
+/* A new session, without its beat and clock. */
+static void document_of_new(const mongo_store *store, const hf_session *self, bson_t *out)
+{
+    bson_t none = BSON_INITIALIZER;
+    document_of_session(self, out);
+    BSON_APPEND_BOOL(out, "dead", false);
+    BSON_APPEND_ARRAY(out, "asked", &none);
+    BSON_APPEND_UTF8(out, "collection", store->uri.collection);
+}
+
+/* The filter matches no session, so an existing _id causes an error. A process awaits no majority:
+ * its first step does, and that primary has the session before the step (R3). */
 static void append_begin(mongo_store *store, const hf_session *self, bson_t *command)
 {
-    bson_t updates, update, query, never, x, none = BSON_INITIALIZER;
-    document_of_session(self, &x);
+    bson_t updates, update, query, never, x;
+    document_of_new(store, self, &x);
     BSON_APPEND_INT64(&x, "beat", 1);
-    BSON_APPEND_BOOL(&x, "dead", false);
-    BSON_APPEND_ARRAY(&x, "asked", &none);
-    BSON_APPEND_UTF8(&x, "collection", store->uri.collection);
     mongo_append_clock(store, &x);
     mongo_begin(command, "update", MONGO_SESSIONS);
     BSON_APPEND_ARRAY_BEGIN(command, "updates", &updates);
@@ -76,7 +86,10 @@ static void append_begin(mongo_store *store, const hf_session *self, bson_t *com
     BSON_APPEND_BOOL(&update, "upsert", true);
     bson_append_document_end(&updates, &update);
     bson_append_array_end(command, &updates);
-    mongo_append_write_concern(store, command, false);
+    if (self->pid)
+        mongo_append_quick_write_concern(command);
+    else
+        mongo_append_write_concern(store, command, false);
 }
 
 hf_code mongo_session_begin(hf_store *base, const hf_session *self, hf_error *err)
@@ -103,6 +116,11 @@ static void append_raise(mongo_store *store, const hf_beat *says, bson_t *comman
 {
     bson_t x = BSON_INITIALIZER, part;
     char key[16];
+    if (says->begins) {
+        document_of_new(store, says->begins, &part);
+        BSON_APPEND_DOCUMENT(&x, "begins", &part);
+        bson_destroy(&part);
+    }
     BSON_APPEND_ARRAY_BEGIN(&x, "answered", &part);
     for (size_t i = 0; i < says->n_answered; i++)
         document_append_id(&part, mongo_key(i, key), says->answered[i]);
@@ -114,6 +132,8 @@ static void append_raise(mongo_store *store, const hf_beat *says, bson_t *comman
     mongo_append_clock(store, &x);
     pipeline_append_text(command, "update", beat_text, &x);
     bson_destroy(&x);
+    if (says->begins)
+        BSON_APPEND_BOOL(command, "upsert", true);
 }
 
 /* {_id: id, dead: {$ne: true}} */
@@ -129,7 +149,7 @@ static void append_living(bson_t *command, const char *field, hf_id id)
 }
 
 /* Runs a findAndModify on one session and reads the document after it. HF_NOT_FOUND: none
- * matched. */
+ * matched. HF_HELD: it would have made one, but another has that id. */
 static hf_code modify(mongo_store *store, const mongo_call *call, bson_t *command,
                       hf_session_state *out, hf_error *err)
 {
@@ -138,6 +158,8 @@ static hf_code modify(mongo_store *store, const mongo_call *call, bson_t *comman
     BSON_APPEND_BOOL(command, "new", true);
     mongo_append_write_concern(store, command, call->is_beat);
     hf_code code = mongo_run(store, call, command, &reply, err);
+    if (reply.server_code == DUPLICATE)
+        code = error_set(err, HF_HELD, "a session of this id has begun before");
     if (!code)
         code = mongo_view(&reply.doc, "value", &value)
                    ? document_to_state(&value, MONGO_SESSIONS, out, err)
@@ -146,10 +168,9 @@ static hf_code modify(mongo_store *store, const mongo_call *call, bson_t *comman
     return code;
 }
 
-hf_code mongo_session_beat(hf_store *base, hf_id id, const hf_beat *says, hf_session_state *out,
-                           hf_error *err)
+static hf_code raise(mongo_store *store, hf_id id, const hf_beat *says, hf_session_state *out,
+                     hf_error *err)
 {
-    mongo_store *store = (mongo_store *)base;
     const mongo_call call = {.what = "the beat of the session",
                              .writes = true,
                              .is_beat = true,
@@ -160,6 +181,19 @@ hf_code mongo_session_beat(hf_store *base, hf_id id, const hf_beat *says, hf_ses
     append_raise(store, says, &command);
     hf_code code = modify(store, &call, &command, out, err);
     bson_destroy(&command);
+    return code;
+}
+
+/* One that cannot begin the session, because it is there after all, finds it living or dead. */
+hf_code mongo_session_beat(hf_store *base, hf_id id, const hf_beat *says, hf_session_state *out,
+                           hf_error *err)
+{
+    mongo_store *store = (mongo_store *)base;
+    hf_beat again = *says;
+    again.begins = NULL;
+    hf_code code = raise(store, id, says, out, err);
+    if (code == HF_HELD)
+        code = raise(store, id, &again, out, err);
     if (code == HF_NOT_FOUND)
         return error_set(err, HF_LOST, "this session was marked dead, or removed, by another");
     return code;
