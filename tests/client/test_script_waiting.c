@@ -629,6 +629,28 @@ static void test_a_holder_whose_session_begins_again(void **state)
     end();
 }
 
+/* But it keeps one in which something is held. */
+static void test_who_waits_outside_has_no_session(void **state)
+{
+    (void)state;
+    hold("memory:outside", defaults);
+    b->queue_max = 0;
+    stage_act(take_part, &waits);
+    stage_run(12000);
+    assert_int_equal(b->session.state, SESSION_NONE);
+    stage_forget();
+    end();
+    hold("memory:outside-beside", defaults);
+    more = (part){.client = b, .name = "y"};
+    play(take_part, &more, 0);
+    b->queue_max = 0;
+    stage_act(take_part, &waits);
+    stage_run(12000);
+    assert_int_equal(b->session.state, SESSION_ALIVE);
+    stage_forget();
+    end();
+}
+
 static void test_the_dead_are_no_reason_to_refuse(void **state)
 {
     (void)state;
@@ -1591,6 +1613,7 @@ int main(void)
         cmocka_unit_test(test_a_holder_that_was_asked_long_ago),
         cmocka_unit_test(test_a_holder_that_is_marked),
         cmocka_unit_test(test_a_holder_whose_session_begins_again),
+        cmocka_unit_test(test_who_waits_outside_has_no_session),
         cmocka_unit_test(test_the_dead_are_no_reason_to_refuse),
         cmocka_unit_test(test_a_try_after_an_outage),
         cmocka_unit_test(test_calls_of_the_judge_that_fail),

@@ -29,6 +29,13 @@ static void renew_if_suspect_locked(hf_client *client)
         life_end_locked(client);
 }
 
+void life_rest_locked(hf_client *client, hf_mono until)
+{
+    bool beats_first = mono_reached(client->session.beat_due, until);
+    if (client->session.state == SESSION_ALIVE && beats_first && is_idle_locked(client))
+        life_end_locked(client);
+}
+
 static void begun_locked(hf_client *client, hf_mono sent)
 {
     session_begun_locked(client, sent);

@@ -34,6 +34,8 @@ hf_code life_begin(hf_client *client, unsigned *awaited, hf_error *err);
  * others take out. */
 void life_end_other_locked(hf_client *client, hf_id session);
 void life_end_locked(hf_client *client); /* gives it up without loss: nothing is held */
+/* The session is given up if nobody needs it and it would have to beat before `until`. */
+void life_rest_locked(hf_client *client, hf_mono until);
 
 hf_mono life_mark_ended(hf_client *client, hf_mono now); /* those that are due; when the next is */
 /* At the end: all of them, if the store answers. */

@@ -6,12 +6,14 @@
  * How often it looks decides what a long line costs, and whether the queue ever runs dry while
  * others stand outside. So it looks when three quarters of the turns before it may be over, at the
  * pace that it has seen; and it never trusts that a slow line stays slow: if the quickest turns
- * that this store can do begin now, it looks before the queue can run dry. */
+ * that this store can do begin now, it looks before the queue can run dry. In a slow line it does
+ * without a session, too, if its client needs none for something else. */
 #include "client/wait/attempt_internal.h"
 
 #include "client/hold/hold.h"
 
 #include "core/backoff.h"
+#include "core/id.h"
 
 #define QUICK_MS 8              /* a quick turn, of processes that do next to nothing */
 #define QUICK_REMOTE_MS 20      /* the same, over a network */
@@ -104,6 +106,20 @@ static hf_mono peek(struct attempt *attempt, hf_mono now)
     return attempt->look_due;
 }
 
+/* Its ticket is nowhere, and is not used any more. Only who holds something needs its reports. */
+static void rest(struct attempt *attempt)
+{
+    struct lock_request *request = &attempt->request;
+    hf_client *client = request->client;
+    if (request->is_unanswered || request->enter.is_nested || !id_is_zero(request->lease))
+        return;
+    guardian_out(client, request->enter.entry.ticket);
+    MUTEX_SCOPE(&client->mutex);
+    waiters_remove(&request->waiter);
+    request->enter.entry.ticket = (hf_id){{0}};
+    life_rest_locked(client, attempt->look_due);
+}
+
 static hf_mono stay(struct attempt *attempt, hf_mono now)
 {
     hf_client *client = attempt->request.client;
@@ -115,6 +131,7 @@ static hf_mono stay(struct attempt *attempt, hf_mono now)
     attempt->request.outside = attempt->request.enter.number;
     pthread_mutex_unlock(&client->mutex);
     attempt->look_due = mono_add_ms(now, backoff_ms(1, ms, ms, client_chance(client)));
+    rest(attempt);
     return attempt_watch_ahead(attempt, now, peek(attempt, now));
 }
 
