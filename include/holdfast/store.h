@@ -519,7 +519,8 @@ typedef struct hf_store_ops {
      * to mark if is_gone, else to watch. One call does one part, which takes no longer than a few
      * other calls do; *more: the next call continues. Where several processes see the same locks,
      * the store keeps how far they all have come, so that a part is done once, and each goes on
-     * where the last one stopped. One thread at a time. */
+     * where the last one stopped. HF_HELD: another one does a part, in a turn that ends within two
+     * seconds unless it goes on. One thread at a time. */
     hf_code (*sweep)(hf_store *store, hf_session_state *overdue, size_t max, size_t *n, bool *more,
                      hf_error *err);
 

@@ -880,10 +880,37 @@ static void test_sweeps(void **state)
     stage_run(1);
     stage_expect("3601000 a sweep: not sent, HF_UNREACHABLE\n"
                  "3601000 log: sweeping: injected\n");
-    stage_run(3599999);
     stage_forget();
-    stage_run(1);
-    stage_expect("7201000 a sweep\n");
+    stage_run(4000);
+    stage_expect("3604004 a sweep\n");
+    end();
+}
+
+/* That client may have been killed in its turn. While others go on, it comes more and more rarely.
+ */
+static void test_a_sweep_comes_again_after_anothers_turn(void **state)
+{
+    (void)state;
+    begin("memory:another-sweeps", defaults);
+    stage_let_fail((stage_fault){.call = FAULTY_SWEEP, .times = 4, .before = HF_HELD});
+    play(take_part, &x, 25000);
+    stage_expect("0 a begin\n"
+                 "0 a x: enter\n"
+                 "0 a has x\n"
+                 "1000 a sweep: not sent, HF_HELD\n"
+                 "3333 a beat, seen 1\n"
+                 "4004 a sweep: not sent, HF_HELD\n"
+                 "6666 a beat, seen 2\n"
+                 "8009 a sweep: not sent, HF_HELD\n"
+                 "9999 a beat, seen 3\n"
+                 "10000 a look at x since 1\n"
+                 "13332 a beat, seen 4\n"
+                 "14015 a sweep: not sent, HF_HELD\n"
+                 "16665 a beat, seen 5\n"
+                 "19998 a beat, seen 6\n"
+                 "23331 a beat, seen 7\n"
+                 "23332 a look at x since 1\n"
+                 "24022 a sweep\n");
     end();
 }
 
@@ -958,6 +985,7 @@ int main(void)
         cmocka_unit_test(test_an_enter_that_was_never_answered),
         cmocka_unit_test(test_a_look_at_a_suspect_that_fails),
         cmocka_unit_test(test_sweeps),
+        cmocka_unit_test(test_a_sweep_comes_again_after_anothers_turn),
         cmocka_unit_test(test_a_sweep_marks_at_once_who_is_gone),
         cmocka_unit_test(test_a_sweep_that_fails),
     };

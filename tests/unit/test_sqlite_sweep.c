@@ -8,17 +8,30 @@
 
 static hf_session_state gone[32];
 
-/* What a client does at its start, and then it ends. False: the sweep has nothing to do. */
+/* What a client does at its start, and then it ends. False: the sweep has nothing to do, or another
+ * client does it. */
 static bool do_share(hf_store *store)
 {
     hf_error err;
     size_t n;
     bool more;
-    must(store->ops->sweep(store, gone, 32, &n, &more, &err), &err);
+    hf_code code = store->ops->sweep(store, gone, 32, &n, &more, &err);
+    if (code == HF_HELD)
+        return false;
+    must(code, &err);
     for (size_t i = 0; i < n; i++)
         if (gone[i].is_gone)
             must(store->ops->session_mark(store, &gone[i], &err), &err);
     return more;
+}
+
+static void assert_anothers_turn(hf_store *store)
+{
+    hf_error err;
+    size_t n;
+    bool more;
+    assert_int_equal(store->ops->sweep(store, gone, 32, &n, &more, &err), HF_HELD);
+    assert_false(more);
 }
 
 static void run_once(void)
@@ -250,16 +263,40 @@ static void test_one_does_a_part_and_another_goes_on(void **state)
     assert_true(do_share(store));
     assert_true(do_share(store));
     assert_int_equal(n_locks(), 250);
-    assert_false(do_share(other));
+    assert_anothers_turn(other);
     assert_int_equal(n_locks(), 250);
     wall_ahead_ms += 2100;
     assert_true(do_share(other));
     assert_int_equal(n_locks(), 150);
-    assert_false(do_share(store));
+    assert_anothers_turn(store);
     assert_int_equal(n_locks(), 150);
     while (do_share(other))
         ;
     assert_int_equal(n_locks(), 0);
+    assert_false(do_share(store));
+    other->ops->close(other);
+    store->ops->close(store);
+}
+
+/* Killed between two parts, it keeps others from going on for as long as the next part would take;
+ * killed in one, for two seconds. */
+static void test_nobody_waits_long_for_one_that_was_killed(void **state)
+{
+    (void)state;
+    hf_store *store = open_store(), *other = open_store();
+    leave_idle(store, 350);
+    wall_ahead_ms = 4 * DAY_MS;
+    assert_true(do_share(store));
+    assert_anothers_turn(other);
+    wall_ahead_ms += 600;
+    assert_true(do_share(other));
+    run_sql("UPDATE meta SET value = 7 WHERE key = 'sweep_by'");
+    run_sql("UPDATE meta SET value = value + 1500 WHERE key = 'sweep_until'");
+    wall_ahead_ms += 1000;
+    assert_anothers_turn(other);
+    assert_anothers_turn(store);
+    wall_ahead_ms += 2000;
+    assert_true(do_share(store));
     other->ops->close(other);
     store->ops->close(store);
 }
@@ -312,6 +349,7 @@ int main(void)
         TEST(test_the_history_has_what_was_taken_out),
         TEST(test_a_record_that_nobody_ever_had_is_pruned),
         TEST(test_one_does_a_part_and_another_goes_on),
+        TEST(test_nobody_waits_long_for_one_that_was_killed),
         TEST(test_a_late_part_goes_on_where_another_stopped),
         TEST(test_an_earlier_program_may_have_swept),
     };

@@ -6,12 +6,15 @@
 #include "client/hold/hold.h"
 
 #include "core/alloc.h"
+#include "core/backoff.h"
+#include "core/sweep.h"
 
 #include <stdlib.h>
 
 #define FIRST_MS 1000
 #define AGAIN_MS 3600000
 #define PART_MS 20 /* between two parts: others want the store, too */
+#define IN_VAIN_MOST_MS (AGAIN_MS / 2)
 #define OVERDUE_MOST 32
 
 /* One start in eight sweeps at once, so that short-lived clients sweep, too. All others sweep after
@@ -61,8 +64,21 @@ static void take_in(hf_client *client, size_t n, hf_mono now)
     }
 }
 
-/* One part; returns whether there is more to do. */
-static bool sweep(hf_client *client, hf_mono now)
+/* When another's turn is over, also if that one was killed in it. While others go on, it comes more
+ * and more rarely: there may be thousands. So too while the store is away. */
+static int64_t again_ms(hf_client *client, hf_code code, bool more)
+{
+    struct sweep *sweep = &client->hold->sweep;
+    if (!hf_code_retryable(code) && code != HF_HELD) {
+        sweep->in_vain = 0;
+        return more ? PART_MS : AGAIN_MS;
+    }
+    return SWEEP_TURN_MS +
+           backoff_ms(++sweep->in_vain, SWEEP_TURN_MS, IN_VAIN_MOST_MS, client_chance(client));
+}
+
+/* One part; returns when the next one is due. */
+static int64_t sweep(hf_client *client, hf_mono now)
 {
     hf_error err;
     size_t n = 0;
@@ -72,11 +88,11 @@ static bool sweep(hf_client *client, hf_mono now)
             alloc_array(NULL, OVERDUE_MOST, sizeof *client->hold->sweep.overdue);
     hf_code code = client->store->ops->sweep(client->store, client->hold->sweep.overdue,
                                              OVERDUE_MOST, &n, &more, &err);
-    if (code)
+    if (code && code != HF_HELD)
         client_log(client, HF_LOG_INFO, "sweeping: %s", err.text);
     if (n)
         take_in(client, n, now);
-    return !code && more;
+    return again_ms(client, code, more);
 }
 
 /* Watches the sessions that the sweep found, by the same rule as waiters, and marks the dead. A
@@ -114,7 +130,7 @@ hf_mono sweep_tick(hf_client *client, hf_mono now)
     if (is_closing)
         return MONO_NEVER;
     if (mono_reached(due, now))
-        set_due(client, sweep(client, now) ? PART_MS : AGAIN_MS);
+        set_due(client, sweep(client, now));
     due = watch_overdue(client, client_now(client));
     due = mono_min(due, diary_tick(client, client_now(client)));
     MUTEX_SCOPE(&client->mutex);

@@ -8,6 +8,7 @@
 /* Written by sweep.c. */
 struct sweep {
     hf_mono due;               /* mutex */
+    unsigned in_vain;          /* own thread: how often another client had the turn, in a row */
     hf_session_state *overdue; /* own thread: sessions that it found, being watched */
     struct judge judge;        /* own thread: of these */
     hf_mono until;             /* own thread: they are watched no longer */

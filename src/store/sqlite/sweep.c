@@ -415,6 +415,7 @@ hf_code sqlite_sweep(hf_store *base, hf_session_state *overdue, size_t max, size
     hf_code code = sweep_take_turn(store, &is_mine, err);
     if (code || !is_mine)
         return code;
+    int64_t began_ms = session_now_ms(store);
     code = do_part(store, overdue, max, n, err);
-    return code ? code : sweep_keep_place(store, more, err);
+    return code ? code : sweep_keep_place(store, session_now_ms(store) - began_ms, more, err);
 }

@@ -15,11 +15,11 @@ enum {
     SWEEP_LAST = SWEEP_MARKS,
 };
 
-/* sweep_turn.c. Takes the next part for a moment, unless another client does it or none is due, and
- * fills store->sweep. Takes main.mutex. */
+/* sweep_turn.c. Takes the next part for a moment, if one is due, and fills store->sweep. HF_HELD:
+ * another client does it. Takes main.mutex. */
 hf_code sweep_take_turn(sqlite_store *store, bool *is_mine, hf_error *err);
-/* Keeps store->sweep after a part that is done, and the turn for the next one. *more: there is one,
- * and it is ours: nobody took over meanwhile. Takes main.mutex. */
-hf_code sweep_keep_place(sqlite_store *store, bool *more, hf_error *err);
+/* Keeps store->sweep after a part that took so long, and the turn for the next one. *more: there is
+ * one. HF_HELD: another client took over meanwhile. Takes main.mutex. */
+hf_code sweep_keep_place(sqlite_store *store, int64_t took_ms, bool *more, hf_error *err);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sweep_turn.c: decides who does the next part of the sweep, and keeps how far it has come, in the
  * table `meta`: so each client goes on where the last one stopped. Called by sweep.c. */
-#include "core/lease.h"
+#include "core/error.h"
+#include "core/sweep.h"
 #include "store/sqlite/sqlite_internal.h"
 #include "store/sqlite/sweep.h"
 #include "sync/mutex_scope.h"
@@ -9,8 +10,6 @@
 #include <string.h>
 
 #define HOUR_MS ((int64_t)3600 * 1000)
-/* A part takes some ms. Whoever has begun one and is gone keeps nobody from it for longer. */
-#define TURN_MS 2000
 
 /* ---- The table ---- */
 
@@ -88,7 +87,7 @@ static bool is_due(const sqlite_sweeping *sweep, int64_t now)
 
 static bool is_busy(const sqlite_sweeping *sweep, int64_t now)
 {
-    return sweep->until > now && sweep->until <= now + TURN_MS;
+    return sweep->until > now && sweep->until <= now + SWEEP_TURN_MS;
 }
 
 static int64_t own_number(sqlite_store *store)
@@ -101,17 +100,24 @@ static int64_t own_number(sqlite_store *store)
     return store->sweeper;
 }
 
+static hf_code fail_as_busy(hf_error *err)
+{
+    return error_set(err, HF_HELD, "another client does a part");
+}
+
 static hf_code take_inside(sqlite_store *store, int64_t now, bool *is_mine, hf_error *err)
 {
     sqlite_sweeping *sweep = &store->sweep;
     hf_code code = load(store, sweep, err);
-    *is_mine = !code && is_due(sweep, now) && !is_busy(sweep, now);
+    if (!code && is_due(sweep, now) && is_busy(sweep, now))
+        return fail_as_busy(err);
+    *is_mine = !code && is_due(sweep, now);
     if (!*is_mine)
         return code;
     if (!is_under_way(sweep, now))
         *sweep = (sqlite_sweeping){.part = SWEEP_FIRST, .began_at = now};
     sweep->by = own_number(store);
-    sweep->until = now + TURN_MS;
+    sweep->until = now + SWEEP_TURN_MS;
     return save(store, sweep, err);
 }
 
@@ -122,8 +128,10 @@ hf_code sweep_take_turn(sqlite_store *store, bool *is_mine, hf_error *err)
     hf_code code = load(store, &store->sweep, err); /* mostly, there is nothing to do */
     bool is_own = store->sweep.by == own_number(store) && is_busy(&store->sweep, now);
     *is_mine = !code && is_own && is_under_way(&store->sweep, now);
-    if (code || *is_mine || !is_due(&store->sweep, now) || is_busy(&store->sweep, now))
+    if (code || *is_mine || !is_due(&store->sweep, now))
         return code;
+    if (is_busy(&store->sweep, now))
+        return fail_as_busy(err);
     code = sql_begin(&store->main, err);
     if (!code)
         code = sql_end(&store->main, take_inside(store, now, is_mine, err), err);
@@ -139,15 +147,15 @@ static hf_code keep_inside(sqlite_store *store, bool *is_mine, hf_error *err)
     return *is_mine ? save(store, &store->sweep, err) : code;
 }
 
-hf_code sweep_keep_place(sqlite_store *store, bool *more, hf_error *err)
+hf_code sweep_keep_place(sqlite_store *store, int64_t took_ms, bool *more, hf_error *err)
 {
     sqlite_sweeping *sweep = &store->sweep;
     bool is_mine = false;
     MUTEX_SCOPE(&store->main.mutex);
-    sweep->until = sweep->part ? session_wall_ms(store) + TURN_MS : 0;
+    sweep->until = sweep->part ? session_wall_ms(store) + sweep_kept_ms(took_ms) : 0;
     hf_code code = sql_begin(&store->main, err);
     if (!code)
         code = sql_end(&store->main, keep_inside(store, &is_mine, err), err);
     *more = !code && is_mine && sweep->part != SWEEP_NONE;
-    return code;
+    return code || is_mine ? code : fail_as_busy(err);
 }

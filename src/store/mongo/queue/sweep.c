@@ -8,6 +8,7 @@
  * for tickets of dead sessions at the same time. */
 #include "store/mongo/queue/sweep.h"
 #include "core/alloc.h"
+#include "core/lease.h"
 #include "core/record.h"
 #include "store/document.h"
 #include "store/mongo/driver/command.h"
@@ -172,9 +173,11 @@ static hf_code sweep_one(mongo_store *store, hf_session_state *overdue, size_t m
     hf_code code = sweep->is_mine ? HF_OK : mongo_sweep_take(store, &sweep->is_mine, err);
     if (code || !sweep->is_mine)
         return code;
+    hf_mono began = mongo_mono(store);
     settle_indexes(store);
     code = do_part(store, overdue, max, n, err);
-    return code ? code : mongo_sweep_keep(store, more, err);
+    int64_t took_ms = mono_ms_until(mongo_mono(store), began);
+    return code ? code : mongo_sweep_keep(store, took_ms, more, err);
 }
 
 hf_code mongo_sweep(hf_store *base, hf_session_state *overdue, size_t max, size_t *n, bool *more,

@@ -28,11 +28,12 @@ typedef struct mongo_sweeping {
     bson_value_t after; /* the last lock that was looked at */
 } mongo_sweeping;
 
-/* sweep_turn.c. Takes the next part for a moment, unless another client does it or none is due. */
+/* sweep_turn.c. Takes the next part for a moment, if one is due. HF_HELD: another client does it.
+ */
 hf_code mongo_sweep_take(mongo_store *store, bool *is_mine, hf_error *err);
-/* Notes how far it has come after a part that is done, and keeps the turn for the next one. *more:
- * there is one, and it is ours: nobody took over meanwhile. */
-hf_code mongo_sweep_keep(mongo_store *store, bool *more, hf_error *err);
+/* Notes how far it has come after a part that took so long, and keeps the turn for the next one.
+ * *more: there is one. HF_HELD: another client took over meanwhile. */
+hf_code mongo_sweep_keep(mongo_store *store, int64_t took_ms, bool *more, hf_error *err);
 
 /* Goes on behind this _id, which is a string. */
 void mongo_sweep_place(mongo_sweeping *sweep, const bson_iter_t *id);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sweep_turn.c: decides who does the next part of the sweep, and keeps how far it has come, in a
  * document of `sessions`: so each client goes on where the last one stopped. Called by sweep.c. */
+#include "core/error.h"
 #include "core/id.h"
+#include "core/sweep.h"
 #include "store/document.h"
 #include "store/mongo/driver/command.h"
 #include "store/mongo/driver/fault.h"
@@ -10,9 +12,6 @@
 #include "store/mongo/queue/state.h"
 
 #include <string.h>
-
-/* A part takes some ms. Whoever has begun one and is gone keeps nobody from it for longer. */
-#define TURN_MS 2000
 
 /* The sweep of a collection that is under way goes on; else one begins if the last one began more
  * than an hour ago, or in what is the future after a clock was set back. x.doc: what the document
@@ -79,7 +78,7 @@ static void append_take(mongo_store *store, bson_t *command)
 {
     static const mongo_sweeping first = {.part = SWEEP_FIRST};
     bson_t part, x = BSON_INITIALIZER;
-    BSON_APPEND_INT32(&x, "turn_ms", TURN_MS);
+    BSON_APPEND_INT32(&x, "turn_ms", SWEEP_TURN_MS);
     BSON_APPEND_DOCUMENT_BEGIN(&x, "doc", &part);
     append_constants(store, &part);
     bson_append_document_end(&x, &part);
@@ -105,13 +104,18 @@ static bool read_turn(mongo_sweeping *sweep, const bson_t *doc)
         !mongo_date_at(doc, "until", &until_ms) ||
         !mongo_date_at(doc, "began_at", &sweep->began_ms))
         return false;
-    sweep->now_ms = until_ms - TURN_MS;
+    sweep->now_ms = until_ms - SWEEP_TURN_MS;
     sweep->part = (int)mongo_int_at(doc, "part", SWEEP_LAST);
     sweep->from_ms = 0;
     mongo_date_at(doc, "from", &sweep->from_ms);
     if (bson_iter_init_find(&after, doc, "after") && BSON_ITER_HOLDS_UTF8(&after))
         mongo_sweep_place(sweep, &after);
     return true;
+}
+
+static hf_code fail_as_busy(hf_error *err)
+{
+    return error_set(err, HF_HELD, "another client does a part");
 }
 
 hf_code mongo_sweep_take(mongo_store *store, bool *is_mine, hf_error *err)
@@ -123,19 +127,21 @@ hf_code mongo_sweep_take(mongo_store *store, bool *is_mine, hf_error *err)
     env->random(env->ctx, &store->queue->sweep.by, sizeof store->queue->sweep.by);
     append_take(store, &command);
     hf_code code = mongo_run_repeated(store, &call, &command, &reply, err);
-    *is_mine =
-        !code && mongo_view(&reply.doc, "value", &doc) && read_turn(&store->queue->sweep, &doc);
+    bool is_there = !code && mongo_view(&reply.doc, "value", &doc);
+    *is_mine = is_there && read_turn(&store->queue->sweep, &doc);
+    if (is_there && !*is_mine && mongo_int_at(&doc, "part", SWEEP_NONE) != SWEEP_NONE)
+        code = fail_as_busy(err);
     bson_destroy(&reply.doc);
     bson_destroy(&command);
     return code;
 }
 
 /* {q: {_id, by}, u: pipeline} */
-static void append_keep(mongo_store *store, bson_t *command)
+static void append_keep(mongo_store *store, int64_t took_ms, bson_t *command)
 {
     const mongo_sweeping *sweep = &store->queue->sweep;
     bson_t updates, update, query, doc, x = BSON_INITIALIZER;
-    BSON_APPEND_INT32(&x, "turn_ms", sweep->part ? TURN_MS : 0);
+    BSON_APPEND_INT32(&x, "turn_ms", sweep->part ? (int32_t)sweep_kept_ms(took_ms) : 0);
     BSON_APPEND_DOCUMENT_BEGIN(&x, "doc", &doc);
     append_place(&doc, sweep);
     bson_append_document_end(&x, &doc);
@@ -153,14 +159,16 @@ static void append_keep(mongo_store *store, bson_t *command)
     bson_destroy(&x);
 }
 
-hf_code mongo_sweep_keep(mongo_store *store, bool *more, hf_error *err)
+hf_code mongo_sweep_keep(mongo_store *store, int64_t took_ms, bool *more, hf_error *err)
 {
     static const mongo_call call = {.what = "noting how far a sweep has come", .writes = true};
     bson_t command = BSON_INITIALIZER;
     mongo_reply reply;
-    append_keep(store, &command);
+    append_keep(store, took_ms, &command);
     hf_code code = mongo_run(store, &call, &command, &reply, err);
-    *more = !code && store->queue->sweep.part && mongo_int_at(&reply.doc, "n", 0) == 1;
+    if (!code && mongo_int_at(&reply.doc, "n", 0) != 1)
+        code = fail_as_busy(err);
+    *more = !code && store->queue->sweep.part;
     bson_destroy(&reply.doc);
     bson_destroy(&command);
     return code;
