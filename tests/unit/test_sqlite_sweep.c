@@ -131,6 +131,33 @@ static void test_what_killed_processes_have_taken_goes(void **state)
     assert_int_equal(query("SELECT count(*) FROM sessions"), 0);
 }
 
+/* Each does one part at most, and is gone: nobody goes on at once, as one that stays would. */
+static int briefs_until_done(void)
+{
+    int runs = 0;
+    do {
+        run_once();
+        wall_ahead_ms += 50;
+        runs++;
+    } while (query("SELECT value FROM meta WHERE key = 'sweep_part'"));
+    return runs;
+}
+
+/* A part of 100 records, and then a quarter of a second until another client goes on. */
+static void test_clients_of_fifty_ms_sweep_two_thousand_in_seconds(void **state)
+{
+    (void)state;
+    clocks_stand = true;
+    leave_held(100);
+    wall_ahead_ms = HOUR_MS + 1;
+    assert_in_range(briefs_until_done(), 20 * 5, 24 * 6);
+    assert_int_equal(n_held(), 0);
+    wall_ahead_ms += 3 * DAY_MS;
+    assert_in_range(briefs_until_done(), 20 * 5, 24 * 6);
+    assert_int_equal(n_locks(), 0);
+    clocks_stand = false;
+}
+
 /* ---- Whose tickets ---- */
 
 static void assert_holders(hf_store *store, const char *name, size_t holders, size_t queued)
@@ -344,6 +371,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_sixty_short_runs_in_an_hour_prune_five_thousand),
         TEST(test_what_killed_processes_have_taken_goes),
+        TEST(test_clients_of_fifty_ms_sweep_two_thousand_in_seconds),
         TEST(test_only_the_tickets_of_the_dead_go),
         TEST(test_a_session_that_is_not_marked_keeps_its_tickets),
         TEST(test_the_history_has_what_was_taken_out),
