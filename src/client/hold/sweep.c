@@ -64,12 +64,12 @@ static void take_in(hf_client *client, size_t n, hf_mono now)
     }
 }
 
-/* When another's turn is over, also if that one was killed in it. While others go on, it comes more
- * and more rarely: there may be thousands. So too while the store is away. */
+/* When another's turn (HF_HELD) is over, also if that one was killed in it. While others go on, it
+ * comes more and more rarely: there may be thousands. So too while the store is away. */
 static int64_t again_ms(hf_client *client, hf_code code, bool more)
 {
     struct sweep *sweep = &client->hold->sweep;
-    if (!hf_code_retryable(code) && code != HF_HELD) {
+    if (!hf_code_retryable(code)) {
         sweep->in_vain = 0;
         return more ? PART_MS : AGAIN_MS;
     }
