@@ -17,7 +17,7 @@
 
 #define QUICK_MS 8              /* a quick turn, of processes that do next to nothing */
 #define QUICK_REMOTE_MS 20      /* the same, over a network */
-#define PEEKS 3                 /* in that time: turns of 3 ms have been seen */
+#define PEEKS 8                 /* in that time: turns of 1 ms have been seen */
 #define PEEK_MOST_MS 2000       /* between two times that it sees whether it is called */
 #define LOOK_LEAST_MS 10        /* between two looks */
 #define LOOK_MOST_MS 10000      /* the same */
