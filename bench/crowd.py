@@ -19,6 +19,7 @@ os.environ.setdefault("HOLDFAST_LIBRARY", os.path.join(BUILD, "libholdfast.so.1"
 sys.path[1:1] = [os.path.join(ROOT, "tests", "bed"), os.path.join(ROOT, "python")]
 
 import crowd_holding as holding  # noqa: E402
+import crowd_names as names  # noqa: E402
 import crowd_waiting as waiting  # noqa: E402
 from crowd_stores import Mongo, Sqlite  # noqa: E402
 
@@ -32,9 +33,13 @@ Figure = collections.namedtuple("Figure", "key text kind least", defaults=(EACH,
 Situation = collections.namedtuple("Situation", "name text measure figures sqlite mongodb full")
 
 SERVERS, CLIENTS = "processor of the servers, ms", "processor of the clients, ms"
+LINE = (Figure("kept", "the holder keeps it", RESULT),
+        Figure("inverted", "pairs, over 0.1 s apart, inverted", RESULT),
+        Figure("idle", "idle: processor of each, ms/s", least=0.05),
+        Figure("idle servers", "idle: processor of the servers for each, ms/s", least=0.3))
 HAND_OVER = (
     Figure("turn", "a hand-over, ms", least=1),
-    Figure("turn clients", "a hand-over: processor of `run` and its command, ms", least=1),
+    Figure("turn clients", "a hand-over: processor of those that wait and of their commands, ms", least=1),
     Figure("turn servers", "a hand-over: processor of the servers, ms", least=1))
 FAILED = Figure("failed", "that did not get it", RESULT)
 UPKEEP = (Figure("idle", "processor of the client, ms/s", ALL, 2),
@@ -46,12 +51,13 @@ def situations(full):
     """All of them, with the sizes for each store, and those that --full adds to both."""
     ttl_s = FULL_TTL_S if full else QUICK_TTL_S
     return (
-        Situation("wait", "processes that wait for one lock", waiting.wait, (
-            Figure("kept", "the holder keeps it", RESULT),
-            Figure("inverted", "pairs, over 0.1 s apart, inverted", RESULT),
-            Figure("idle", "idle: processor of each, ms/s", least=0.05),
-            Figure("idle servers", "idle: processor of the servers for each, ms/s", least=0.3),
-            *HAND_OVER, FAILED), (10, 100, 1000), (10, 100), (1000,)),
+        Situation("wait", "processes that wait for one lock", waiting.wait, (*LINE, *HAND_OVER, FAILED),
+                  (10, 100, 1000), (10, 100), (1000,)),
+        Situation("stand", "threads of 20 processes that wait for one lock, each by itself (`local_turns` -1)",
+                  functools.partial(waiting.stand, by_itself=True), (*LINE, *HAND_OVER, FAILED), (200,), (200,), (2000,)),
+        Situation("pass", "threads of 20 processes that wait for one lock, and pass it on",
+                  functools.partial(waiting.stand, by_itself=False), (*LINE, *HAND_OVER, FAILED), (200,), (200,),
+                  (2000,)),
         Situation("killed", "half of the waiting processes killed at once, ttl %d s" % ttl_s,
                   functools.partial(waiting.kill_half, ttl_s=ttl_s), (
                       Figure("still", "the longest time without a turn, s", least=ttl_s),
@@ -75,10 +81,21 @@ def situations(full):
         Situation("read", "readers, then a writer", holding.read, (
             Figure("stood", "the writer has waited and got it", RESULT),
             Figure("granted", "from their end to its end, ms", ALL, 50)), (100, 990), (100, 990), ()),
-        Situation("once", "one-off names of killed processes, an hour later", holding.once, (
+        Situation("once", "one-off names of killed processes, an hour later", names.once, (
             Figure("gone", "until none is held any more, s", ALL, 3),
             Figure("clients", CLIENTS, ALL, 20), Figure("servers", SERVERS, ALL, 100)),
             (100, 1000), (100, 1000), (10000,)),
+        Situation("brief", "one-off names of killed processes, an hour later, and only `run`s of 50 ms come", names.brief, (
+            Figure("runs", "of those, until none is held any more", ALL, 300),
+            Figure("gone", "s, two at a time", ALL, 10), Figure("held", "held then", RESULT),
+            Figure("run", "a `run`, ms", least=1), Figure("run clean", "a `run` where nothing is to be swept, ms", RESULT),
+            Figure("clients", "a `run`: processor, ms", least=1),
+            Figure("clients clean", "where nothing is to be swept: processor, ms", RESULT),
+            Figure("servers", "a `run`: processor of the servers, ms", least=1),
+            Figure("servers clean", "where nothing is to be swept: processor of the servers, ms", RESULT),
+            Figure("days runs", "three days later: `run`s until the records are gone", ALL, 300),
+            Figure("days gone", "s, two at a time", ALL, 10), Figure("left", "records left, of the last `run`s", RESULT)),
+            (500, 5000), (500,), (100000,)),
         Situation("note", "turns of as many locks", holding.note, (
             Figure("listed", "turns in the history", RESULT), Figure("missing", "that it says are missing", RESULT),
             Figure("unsaid", "that are missing", RESULT),

@@ -15,6 +15,7 @@ import holdfast
 THREADS, MANY_THREADS = 8, 32
 LIMIT = 1000  # permits of the semaphore that one process holds all of
 TTL_S = float(os.environ.get("CROWD_TTL", 0)) or None
+LOCAL_TURNS = int(os.environ.get("CROWD_LOCAL_TURNS", 0)) or None
 
 
 def say(**what):
@@ -68,6 +69,36 @@ def once(client, n):
     heard()
 
 
+def many(client, n):
+    """Very many such names. It is killed."""
+    held = in_threads(lambda i: client.acquire("many/%d/%05d" % (os.getpid(), i)), range(n), MANY_THREADS)
+    say(held=len(held))
+    heard()
+
+
+def stand(client, n):
+    """N threads that want one lock, and come one after the other. Each writes when it came, once it has the lock."""
+    path, each_s, failed = os.environ["CROWD_TURNS"], float(os.environ["CROWD_APART"]), []
+
+    def want(came):
+        try:
+            with client.acquire("q"), open(path, "a") as turns:
+                print(came, file=turns)
+        except holdfast.Error as error:
+            failed.append(error)
+
+    threads, began = [], time.monotonic()
+    for i in range(n):
+        time.sleep(max(0, began + i * each_s - time.monotonic()))
+        threads.append(threading.Thread(target=want, args=(time.monotonic(),)))
+        threads[-1].start()
+    say(came=n)
+    for each in threads:
+        each.join()
+    say(failed=len(failed))
+    heard()
+
+
 class Turns:
     """Threads that take locks with new names, and close them."""
 
@@ -109,12 +140,12 @@ def take(client, n):
     heard()
 
 
-VERBS = {"hold": hold, "share": share, "read": read, "once": once, "churn": churn, "take": take}
+VERBS = {"hold": hold, "share": share, "read": read, "once": once, "many": many, "stand": stand, "churn": churn, "take": take}
 
 
 def main():
     verb, uri, n = sys.argv[1:]
-    VERBS[verb](holdfast.Client(uri, ttl=TTL_S), int(n))
+    VERBS[verb](holdfast.Client(uri, ttl=TTL_S, local_turns=LOCAL_TURNS), int(n))
     os._exit(0)  # without waiting for what is left to do: the process that started this one has seen enough
 
 

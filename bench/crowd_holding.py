@@ -1,5 +1,5 @@
-# What very much of something costs one client, and what it leaves behind: held locks, permits, readers, closed
-# names, turns, one-off names of killed processes, a reader of the SQLite file. For crowd.py.
+# What very much of something costs one client: held locks, permits, readers, closed names, turns, a reader of the
+# SQLite file. For crowd.py.
 # SPDX-License-Identifier: Apache-2.0
 import json
 import os
@@ -10,15 +10,13 @@ import time
 
 import holdfast
 
-from crowd_stores import COMMAND, Client, Clock, children_ms, kill_hosts, run
-from mongod import until
+from crowd_names import held
+from crowd_stores import COMMAND, Client, Clock, children_ms, run
 
 TTL_S = 4
 IDLE_S = TTL_S  # each record is verified once
 SETTLE_S = 1
 FAR_S = 0.015  # each way
-NAMES_EACH, AT_ONCE = 20, 10  # names of a process; processes that begin together
-SWEEP_S = 12  # of a machine that does nothing else
 SERVICE_S = 10  # each lease is renewed once
 EARLY = 100  # which of the closed names somebody waits for
 MIB = 1 << 20
@@ -68,11 +66,6 @@ def close_far(store, n):
         return {"took": took, "left": held(uri)}
 
 
-def held(uri):
-    with holdfast.Client(uri) as client:
-        return sum(len(info.holders) > 0 for info in client.locks(in_use=True))
-
-
 def churn(store, seconds):
     """Threads close new names as fast as they can; then somebody wants one of the first."""
     uri = store.fresh()
@@ -98,39 +91,7 @@ def read(store, n):
         return {"stood": stood and status == 0, "granted": clock.seconds * 1000}
 
 
-# ---- What is left behind
-
-def let_an_hour_pass(store):
-    """The sweep finds it over: those sessions are dead, and the next one begins at once."""
-    if store.has_servers:
-        with store.set.client() as client:
-            sessions = client[store.database].sessions
-            sessions.delete_many({"sweep": True})
-            sessions.update_many({"dead": False}, [{"$set": {"dead": True, "marked_at": "$$NOW"}}])
-        return
-    with sqlite3.connect(store.path, timeout=60) as database:
-        database.execute("UPDATE meta SET value = 0 WHERE key IN ('swept_at', 'sweep_part', 'sweep_until')")
-    database.close()
-
-
-def once(store, n):
-    """Processes take names that nobody asks for again, N in all, and are killed. One client stays."""
-    uri = store.fresh()
-    processes = []
-    while len(processes) < n // NAMES_EACH:
-        some = [Client("once", uri, NAMES_EACH) for _ in range(min(AT_ONCE, n // NAMES_EACH - len(processes)))]
-        for each in some:
-            each.answer()
-        processes += some
-    kill_hosts(processes)
-    for each in processes:
-        each.end()
-    let_an_hour_pass(store)
-    with run(uri, "sweeper", "--", "sleep", "1000", says=False) as sweeper:
-        clock = Clock(store, [sweeper.pid])
-        until(lambda: held(uri) <= 1, SWEEP_S, "the names to go")
-        return {"gone": clock.seconds, "clients": clock.clients_ms(), "servers": clock.servers_ms()}
-
+# ---- The history
 
 def note(store, n):
     """N turns of as many locks: what the history has of them, and what it says is missing."""

@@ -155,9 +155,9 @@ def run(uri, *words, **more):
 class Client(Process):
     """crowd_client.py. Within `with` it has done what the verb says, and said how."""
 
-    def __init__(self, verb, uri, n, ttl_s=None):
+    def __init__(self, verb, uri, n, ttl_s=None, env=None):
         library = os.path.join(BUILD, "libholdfast.so.1")
-        env = {"PYTHONPATH": os.path.join(HERE, "..", "python"), "HOLDFAST_LIBRARY": library}
+        env = {"PYTHONPATH": os.path.join(HERE, "..", "python"), "HOLDFAST_LIBRARY": library, **(env or {})}
         env.update({"CROWD_TTL": str(ttl_s)} if ttl_s else {})
         super().__init__("/usr/bin/python3", os.path.join(HERE, "crowd_client.py"), verb, uri, str(n), env=env)
 

@@ -1,5 +1,6 @@
-# Very many processes `run` that wait for one lock: what they cost while nothing happens, what a hand-over costs,
-# whether they come in order, and what it costs if half of them are killed at once. For crowd.py.
+# Very many processes `run`, or threads of some processes, that wait for one lock: what they cost while nothing
+# happens, what a hand-over costs, whether they come in order, and what it costs if half of them are killed at once.
+# For crowd.py.
 # SPDX-License-Identifier: Apache-2.0
 import contextlib
 import itertools
@@ -13,7 +14,7 @@ import time
 
 import holdfast
 
-from crowd_stores import Clock, children_ms, cpu_ms, kill_hosts, run
+from crowd_stores import Client, Clock, children_ms, cpu_ms, kill_hosts, run
 from mongod import until
 
 APART_S = {"SQLite": 0.012, "MongoDB": 0.03}  # one comes after the other: all at once is for tests/torture
@@ -23,6 +24,7 @@ IDLE_S = 4
 LOOK_S = 0.01
 ORDER_S = 0.1  # who came so much later than another comes behind it
 DRAIN_S = 150
+PROCESSES = 20  # in which threads wait
 HOLDS = ("sh", "-c", "echo holds; exec sleep 1000")
 
 
@@ -126,8 +128,8 @@ def inverted(turns, came):
     return sum(came[first] - came[second] > ORDER_S for first, second in itertools.combinations(turns, 2))
 
 
-def idle(line, n):
-    clock = Clock(line.store, line.pids())
+def idle(store, pids, n):
+    clock = Clock(store, pids)
     time.sleep(IDLE_S)
     return {"idle": clock.clients_ms() / clock.seconds / n, "idle servers": clock.servers_ms() / clock.seconds / n}
 
@@ -135,7 +137,7 @@ def idle(line, n):
 def wait(store, n):
     """N processes, one after the other."""
     with Line(store, n) as line:
-        figures = idle(line, n)
+        figures = idle(store, line.pids(), n)
         clock, ended, used = Clock(store), children_ms(), cpu_ms(line.pids())
         had = line.holder.process.poll() is None
         line.release()
@@ -159,3 +161,56 @@ def kill_half(store, n, ttl_s):
         left = n - n // 2
         return {"still": still, "turn": (took - still) * 1000 / left, "turn servers": clock.servers_ms() / left,
                 "failed": line.failures() + left - len(line.turns.numbers())}
+
+
+# ---- Threads of some processes
+
+class Threads:
+    """N threads in some processes, beside one that holds the lock. All wait when this is made. by_itself: each thread
+    has a ticket of its own; else those of one process pass the lock on."""
+
+    def __init__(self, store, n, by_itself):
+        self.folder = tempfile.mkdtemp(prefix="holdfast-crowd-")
+        self.path, uri = os.path.join(self.folder, "turns"), store.fresh()
+        env = {"CROWD_TURNS": self.path, "CROWD_APART": str(APART_S[store.name] * PROCESSES)}
+        env.update({"CROWD_LOCAL_TURNS": "-1"} if by_itself else {})
+        self.holder = run(uri, "q", "--", *HOLDS)
+        self.holder.line()
+        self.clients = []
+        for _ in range(PROCESSES):
+            self.clients.append(Client("stand", uri, n // PROCESSES, env=env))
+            time.sleep(APART_S[store.name])
+        for each in self.clients:
+            each.answer()
+        time.sleep(SETTLE_S)
+
+    def pids(self):
+        return [each.pid for each in self.clients]
+
+    def came(self):
+        with open(self.path) as turns:
+            return [float(line) for line in turns]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for each in [self.holder, *self.clients]:
+            each.end(signal.SIGKILL)
+        shutil.rmtree(self.folder)
+
+
+def stand(store, n, by_itself):
+    """N threads in 20 processes."""
+    with Threads(store, n, by_itself) as crowd:
+        figures = idle(store, crowd.pids(), n)
+        had = crowd.holder.process.poll() is None
+        clock = Clock(store, crowd.pids())
+        crowd.holder.process.send_signal(signal.SIGTERM)
+        failed = sum(each.answer()["failed"] for each in crowd.clients)
+        came = crowd.came()
+        figures.update({
+            "kept": had, "turn": clock.seconds * 1000 / n, "turn servers": clock.servers_ms() / n,
+            "turn clients": clock.clients_ms() / n, "failed": failed + n - len(came),
+            "inverted": inverted(range(len(came)), came)})
+    return figures
