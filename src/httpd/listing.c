@@ -2,10 +2,12 @@
 /* listing.c: lists the locks, and finds the changes since the listing before. */
 #include "httpd/listing.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 #include "httpd/clock.h"
 #include "show/json.h"
-
-#define RENEWED_MS 300 /* a lease that ends this much later was renewed */
+#include "show/text.h"
 
 const char *news_name(news kind)
 {
@@ -87,6 +89,43 @@ void listing_done(listing *l)
     *l = (listing){.locks = NULL};
 }
 
+/* ---- A part of it ---- */
+
+static void put_leases(json_t *to, const listing *l, const hf_entry_info *entries, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        json_t *left = json_object_get(l->leases, entries[i].session);
+        if (left)
+            json_put(to, entries[i].session, json_incref(left));
+    }
+}
+
+static json_t *find(const listing *l, const char *name)
+{
+    char *key = text_repair(name);
+    json_t *lock = json_object_get(l->locks, key);
+    free(key);
+    return lock;
+}
+
+json_t *listing_of_some(const listing *l, const char *prefix, bool in_use)
+{
+    json_t *out = json_object_new(), *locks = json_array_new(), *leases = json_object_new();
+    const board *all = &l->board;
+    size_t i = board_begin(all, prefix), length = strlen(prefix);
+    for (; i < all->n && strncmp(all->locks[i].name, prefix, length) == 0; i++) {
+        const hf_lock_info *lock = &all->locks[i];
+        if (in_use && !board_is_in_use(lock))
+            continue;
+        json_append(locks, json_incref(find(l, lock->name)));
+        put_leases(leases, l, lock->holders, lock->n_holders);
+        put_leases(leases, l, lock->queue, lock->n_queue);
+    }
+    json_put(out, "locks", locks);
+    json_put(out, "leases", leases);
+    return out;
+}
+
 /* ---- Comparing ---- */
 
 typedef struct telling {
@@ -102,22 +141,6 @@ static void tell_change(void *ctx, const change *what)
     json_decref(data);
 }
 
-static void compare_leases(const listing *before, const listing *after, const telling *t)
-{
-    const char *session;
-    json_t *left, *renewed = json_object_new();
-    json_int_t passed = after->at_ms - before->at_ms;
-    json_object_foreach(after->leases, session, left)
-    {
-        const json_t *had = json_object_get(before->leases, session);
-        if (!had || json_integer_value(left) > json_integer_value(had) - passed + RENEWED_MS)
-            json_put(renewed, session, json_incref(left));
-    }
-    if (json_object_size(renewed))
-        t->tell(t->ctx, NEWS_LEASES, NULL, renewed);
-    json_decref(renewed);
-}
-
 static void tell_gone(const char *name, const telling *t)
 {
     json_t *data = json_object_new();
@@ -126,7 +149,7 @@ static void tell_gone(const char *name, const telling *t)
     json_decref(data);
 }
 
-bool listing_is_in_use(const json_t *lock)
+static bool is_in_use(const json_t *lock)
 {
     return json_array_size(json_object_get(lock, "holders")) > 0 ||
            json_array_size(json_object_get(lock, "queue")) > 0;
@@ -135,7 +158,7 @@ bool listing_is_in_use(const json_t *lock)
 /* Where one of the two has no free locks, a free one that is missing there is no news. */
 static bool is_news(const json_t *lock, const listing *other)
 {
-    return other->has_free || listing_is_in_use(lock);
+    return other->has_free || is_in_use(lock);
 }
 
 static void compare_locks(const listing *before, const listing *after, const telling *t)
@@ -158,7 +181,6 @@ static void compare_locks(const listing *before, const listing *after, const tel
 void listing_compare(const listing *before, const listing *after, news_fn *tell, void *ctx)
 {
     telling t = {tell, ctx};
-    compare_leases(before, after, &t);
     changes_tell(&before->board, &after->board, tell_change, &t);
     compare_locks(before, after, &t);
 }

@@ -21,7 +21,7 @@ typedef struct listing {
     int64_t at_ms;   /* by clock.h */
 } listing;
 
-/* name: the lock's, NULL: it is about all; data: borrowed. */
+/* name: the lock's; data: borrowed. */
 typedef void news_fn(void *ctx, news kind, const char *name, const json_t *data);
 
 /* Adds to json_of_lock() how many requests of this service wait for it. */
@@ -33,9 +33,11 @@ hf_code listing_read(listing *out, const listing *before, bool has_free, hf_clie
                      waits *w, board_heard *heard, hf_error *err);
 void listing_done(listing *l);
 
-bool listing_is_in_use(const json_t *lock);
+/* {locks: [], leases: {}}: those whose names begin with prefix, in_use: without those that nobody
+ * uses; and the leases of their sessions. A new reference. */
+json_t *listing_of_some(const listing *l, const char *prefix, bool in_use);
 
-/* Reports what happened since `before`. */
+/* Reports what happened to the locks since `before`; renewals.h has what did to the leases. */
 void listing_compare(const listing *before, const listing *after, news_fn *tell, void *ctx);
 
 #endif

@@ -29,20 +29,12 @@ typedef struct stream {
 
 /* ---- What is sent ---- */
 
-static bool is_for(const excerpt_key *key, const event *e)
-{
-    return !e->name || strncmp(e->name, key->prefix, strlen(key->prefix)) == 0;
-}
-
 /* Returns the event to go on with: not all may have found room. */
 static uint64_t write_events_locked(const excerpt_key *key, const watcher *w, FILE *out)
 {
     uint64_t next = key->from;
-    for (; next < key->to && ftell(out) < TEXT_MOST; next++) {
-        const event *e = &w->events[next % EVENTS_KEPT];
-        if (is_for(key, e))
-            fputs(e->text, out);
-    }
+    for (; next < key->to && ftell(out) < TEXT_MOST; next++)
+        watcher_write_locked(w, next, key->prefix, out);
     return next;
 }
 

@@ -25,19 +25,31 @@
 
 /* ---- Events ---- */
 
-/* name: the lock's, or NULL. */
-static void keep(watcher *w, news kind, const char *name, const char *data)
+static void drop_event(event *e)
 {
-    event *e = &w->events[w->next % EVENTS_KEPT];
     free(e->name);
     free(e->text);
-    e->name = name ? text_copy(name) : NULL;
-    e->text = text_print("id: %" PRIx64 "-%" PRIu64 "\nevent: %s\ndata: %s\n\n", w->epoch, w->next,
-                         news_name(kind), data);
+    renewals_free(e->renewals);
+    *e = (event){.name = NULL};
+}
+
+/* Takes what it has. */
+static void keep(watcher *w, news kind, const event *what)
+{
+    event *e = &w->events[w->next % EVENTS_KEPT];
+    drop_event(e);
+    *e = *what;
     w->next++;
     if (w->next - w->first > EVENTS_KEPT)
         w->first++;
     metrics_news(w->metrics, kind);
+}
+
+/* As it is sent, in new memory. */
+static char *print_event(const watcher *w, uint64_t number, news kind, const char *data)
+{
+    return text_print("id: %" PRIx64 "-%" PRIu64 "\nevent: %s\ndata: %s\n\n", w->epoch, number,
+                      news_name(kind), data);
 }
 
 static char *text_of(const json_t *data)
@@ -54,7 +66,7 @@ static void tell_store(watcher *w)
     json_put(data, "reachable", json_boolean(!w->trouble));
     json_put_text(data, "detail", w->trouble);
     char *text = text_of(data);
-    keep(w, NEWS_STORE, NULL, text);
+    keep(w, NEWS_STORE, &(event){.text = print_event(w, w->next, NEWS_STORE, text)});
     free(text);
     json_decref(data);
 }
@@ -63,7 +75,7 @@ static void tell_store(watcher *w)
 
 typedef struct change_note {
     news kind;
-    char *name, *text; /* name NULL: of no lock */
+    char *name, *text;
 } change_note;
 
 typedef struct change_notes {
@@ -80,15 +92,19 @@ static void note(void *ctx, news kind, const char *name, const json_t *data)
         if (!notes->all)
             text_no_memory();
     }
-    notes->all[notes->n++] = (change_note){kind, name ? text_copy(name) : NULL, text_of(data)};
+    notes->all[notes->n++] = (change_note){kind, text_copy(name), text_of(data)};
 }
 
+/* Those for which there is no room are not printed. */
 static void keep_all_locked(watcher *w, change_notes *notes)
 {
     for (size_t i = 0; i < notes->n; i++) {
-        keep(w, notes->all[i].kind, notes->all[i].name, notes->all[i].text);
-        free(notes->all[i].name);
-        free(notes->all[i].text);
+        change_note *one = &notes->all[i];
+        event e = {.name = one->name};
+        if (notes->n - i <= EVENTS_KEPT)
+            e.text = print_event(w, w->next, one->kind, one->text);
+        keep(w, one->kind, &e);
+        free(one->text);
     }
     free(notes->all);
 }
@@ -120,8 +136,11 @@ static void compare_locked(watcher *w, const listing *found)
     if (!w->now.locks)
         return;
     pthread_mutex_unlock(&w->mutex);
+    renewals *renewed = renewals_between(&w->now, found);
     listing_compare(&w->now, found, note, &notes);
     pthread_mutex_lock(&w->mutex);
+    if (renewed)
+        keep(w, NEWS_LEASES, &(event){.renewals = renewed});
     keep_all_locked(w, &notes);
 }
 
@@ -385,24 +404,39 @@ bool watcher_find_locked(const watcher *w, const follower *f, const char *id, ui
     return *next >= first && *next <= w->next;
 }
 
+static void write_renewals(const watcher *w, uint64_t number, const char *prefix, FILE *out)
+{
+    json_t *data = renewals_of(w->events[number % EVENTS_KEPT].renewals, prefix);
+    if (!data)
+        return;
+    char *text = text_of(data), *printed = print_event(w, number, NEWS_LEASES, text);
+    fputs(printed, out);
+    free(printed);
+    free(text);
+    json_decref(data);
+}
+
+void watcher_write_locked(const watcher *w, uint64_t number, const char *prefix, FILE *out)
+{
+    const event *e = &w->events[number % EVENTS_KEPT];
+    if (e->renewals)
+        write_renewals(w, number, prefix, out);
+    else if (!e->name || strncmp(e->name, prefix, strlen(prefix)) == 0)
+        fputs(e->text, out);
+}
+
 void watcher_snapshot_locked(const watcher *w, const char *prefix, bool in_use, FILE *out)
 {
-    const char *name;
-    json_t *lock, *data = json_object_new(), *locks = json_array_new();
-    json_object_foreach(w->now.locks, name, lock)
-    {
-        if (strncmp(name, prefix, strlen(prefix)) == 0 && (!in_use || listing_is_in_use(lock)))
-            json_append(locks, json_incref(lock));
-    }
-    json_put(data, "locks", locks);
-    json_put(data, "leases", w->now.leases ? json_incref(w->now.leases) : json_object_new());
+    json_t *data = listing_of_some(&w->now, prefix, in_use);
     json_put(data, "free_left_off",
              json_boolean(!in_use && !w->now.has_free && is_crowded_locked(w)));
     json_put(data, "reachable", json_boolean(!w->trouble));
     json_put_text(data, "detail", w->trouble);
+    char *text = text_of(data);
     fprintf(out, "id: %" PRIx64 "-%" PRIu64 "\nevent: snapshot\ndata: ", w->epoch, w->next - 1);
-    json_dumpf(data, out, JSON_COMPACT);
+    fputs(text, out);
     fputs("\n\n", out);
+    free(text);
     json_decref(data);
 }
 
@@ -449,8 +483,6 @@ void watcher_done(watcher *w)
     tally_done(&w->of_client);
     excerpts_done(&w->excerpts);
     free(w->trouble);
-    for (size_t i = 0; i < EVENTS_KEPT; i++) {
-        free(w->events[i].name);
-        free(w->events[i].text);
-    }
+    for (size_t i = 0; i < EVENTS_KEPT; i++)
+        drop_event(&w->events[i]);
 }

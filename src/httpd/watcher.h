@@ -13,6 +13,7 @@
 #include "httpd/excerpt.h"
 #include "httpd/listing.h"
 #include "httpd/metrics.h"
+#include "httpd/renewals.h"
 #include "show/census.h"
 
 #define EVENTS_KEPT 1024
@@ -28,8 +29,9 @@ typedef struct follower {
 } follower;
 
 typedef struct event {
-    char *name; /* of the lock; NULL: it is about all */
-    char *text; /* as it is sent */
+    char *name;         /* of the lock; NULL: it is about all */
+    char *text;         /* as it is sent; NULL: the leases, of which each follower is told some */
+    renewals *renewals; /* NULL: it is not about leases */
 } event;
 
 typedef struct watcher {
@@ -93,6 +95,10 @@ bool watcher_is_ready_locked(const watcher *w, const follower *f);
 
 /* Where a follower goes on that has seen everything up to this id; false: it must begin anew. */
 bool watcher_find_locked(const watcher *w, const follower *f, const char *id, uint64_t *next);
+
+/* Writes what is news for a follower of the locks whose names begin with prefix; number: of an
+ * event that is kept. */
+void watcher_write_locked(const watcher *w, uint64_t number, const char *prefix, FILE *out);
 
 /* Writes the locks whose names begin with prefix as an event; in_use: without those that nobody
  * holds or waits for. */

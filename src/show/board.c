@@ -93,6 +93,25 @@ static bool has_lock(const board *b, size_t n, const hf_lock_info *lock)
     return n && bsearch(lock, b->locks, n, sizeof *lock, by_name);
 }
 
+const hf_lock_info *board_find(const board *b, const char *name)
+{
+    const hf_lock_info wanted = {.name = name};
+    return b->n ? bsearch(&wanted, b->locks, b->n, sizeof wanted, by_name) : NULL;
+}
+
+size_t board_begin(const board *b, const char *prefix)
+{
+    size_t from = 0, to = b->n;
+    while (from < to) {
+        size_t middle = from + (to - from) / 2;
+        if (strcmp(b->locks[middle].name, prefix) < 0)
+            from = middle + 1;
+        else
+            to = middle;
+    }
+    return from;
+}
+
 /* How they were left; those without a record any more are not there. `n` of the board are sorted.
  */
 static hf_code add_left(looking *l, size_t n, const board *was, hf_client *client, hf_error *err)

@@ -42,6 +42,11 @@ hf_code board_look_in_use(board *out, const board *was, hf_client *client, const
                           board_heard *heard, hf_error *err);
 void board_done(board *b);
 
+/* The lock of that name; NULL: it is not there. And the number of the first lock whose name does
+ * not come before the prefix: those that begin with it follow. */
+const hf_lock_info *board_find(const board *b, const char *name);
+size_t board_begin(const board *b, const char *prefix);
+
 /* How long looks take that were answered: the shorter of the last two, as one alone may have met a
  * store that stood still. */
 typedef struct board_pace {

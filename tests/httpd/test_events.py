@@ -145,7 +145,10 @@ class Following(serving.Case):
         self.hold("a/1")
         self.hold("b/1")
         events = self.follow(service, "?prefix=a%2F")
-        self.assertEqual([lock["name"] for lock in events.until("snapshot")["locks"]], ["a/1"])
+        snapshot = events.until("snapshot")
+        self.assertEqual([lock["name"] for lock in snapshot["locks"]], ["a/1"])
+        [holder] = snapshot["locks"][0]["holders"]
+        self.assertLessEqual(set(snapshot["leases"]), {holder["session"]})
         self.hold("b/2")
         self.hold("a/2")
         told = []

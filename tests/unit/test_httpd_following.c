@@ -225,6 +225,31 @@ static void test_only_locks_of_the_prefix(void **state)
     close(fd);
 }
 
+static void test_only_leases_of_the_prefix(void **state)
+{
+    hf_entry_info one = {.session = "01", .who = "", .actor = "", .why = "", .lease_left_ms = 5000},
+                  other = one;
+    const hf_lock_info locks[] = {{.name = "a/1", .holders = &one, .n_holders = 1},
+                                  {.name = "b/1", .holders = &other, .n_holders = 1}};
+    (void)state;
+    other.session = "02";
+    other.lease_left_ms = 6000;
+    library.locks = locks;
+    library.n_locks = 2;
+    int fd = follow("?prefix=b%2F", "");
+    assert_non_null(strstr(read_until(fd, "\"detail\":\"\"}\n\n"), "\"leases\":{\"02\":6000}"));
+    one.lease_left_ms = 15000;
+    other.lease_left_ms = 5500;
+    look_again();
+    one.lease_left_ms = 25000;
+    other.lease_left_ms = 16000;
+    look_again();
+    const char *text = read_until(fd, "}\n\n");
+    assert_non_null(strstr(text, "event: leases\ndata: {\"02\":16000}\n\n"));
+    assert_null(strstr(text, "\"01\""));
+    close(fd);
+}
+
 /* ---- Coming back ---- */
 
 static void test_who_comes_back_gets_what_it_missed(void **state)
@@ -426,6 +451,7 @@ int main(void)
         TEST(test_nothing_comes_twice),
         TEST(test_a_beat_is_a_comment),
         TEST(test_only_locks_of_the_prefix),
+        TEST(test_only_leases_of_the_prefix),
         TEST(test_who_comes_back_gets_what_it_missed),
         TEST(test_who_cannot_keep_up_gets_all_anew),
         TEST(test_many_events_come_in_their_order),
