@@ -115,12 +115,11 @@ void request_work(request *req)
 /* Called when the whole request has arrived, and again when it is resumed with its answer. */
 static enum MHD_Result answer(request *req)
 {
+    resumes_flush(&req->service->resumes);
     if (!req->status && req->route->run_by == RUN_AT_ONCE)
         req->route->answer(req);
-    if (req->status) {
-        resumes_flush(&req->service->resumes);
+    if (req->status)
         return send_answer(req);
-    }
     connections_clear_deadline(&req->service->connections, req->connection);
     MHD_suspend_connection(req->mhd);
     if (work_give(&req->service->work, req))

@@ -39,13 +39,26 @@ static int64_t pace_us(const resumes *r)
     return us < RESUMES_MOST_US ? us : RESUMES_MOST_US;
 }
 
-void resumes_flush(resumes *r)
+static size_t take_locked(resumes *r, struct MHD_Connection ***out)
 {
-    pthread_mutex_lock(&r->mutex);
-    struct MHD_Connection **due = r->due;
     size_t n = r->n;
+    int64_t now_us = clock_now_us();
+    bool is_time = r->is_rung || now_us >= r->last_us + pace_us(r);
+    r->is_rung = false;
+    if (!n || !is_time)
+        return 0;
+    *out = r->due;
     r->due = NULL;
     r->n = r->room = 0;
+    r->last_us = now_us;
+    return n;
+}
+
+void resumes_flush(resumes *r)
+{
+    struct MHD_Connection **due = NULL;
+    pthread_mutex_lock(&r->mutex);
+    size_t n = take_locked(r, &due);
     pthread_mutex_unlock(&r->mutex);
     for (size_t i = 0; i < n; i++)
         MHD_resume_connection(due[i]);
@@ -57,14 +70,16 @@ static void resume_one_locked(resumes *r)
 {
     struct MHD_Connection *mhd = r->due[--r->n];
     r->last_us = clock_now_us();
+    r->is_rung = true;
     pthread_mutex_unlock(&r->mutex);
     MHD_resume_connection(mhd);
     pthread_mutex_lock(&r->mutex);
 }
 
+/* Later than microhttpd's thread, if that has to do with requests all the time. */
 static void go_on_locked(resumes *r)
 {
-    int64_t due_us = r->last_us + pace_us(r);
+    int64_t due_us = r->last_us + pace_us(r) * 5 / 4;
     struct timespec due = {due_us / 1000000, (long)(due_us % 1000000 * 1000)};
     if (!r->n && !r->is_closing)
         pthread_cond_wait(&r->changed, &r->mutex);

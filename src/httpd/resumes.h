@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* resumes.h: resumes suspended connections. For each time that some are resumed, microhttpd goes
  * through all that are suspended; so where there are very many, they are resumed together, a few ms
- * apart. */
+ * apart: by microhttpd's own thread where it comes by in time. */
 #ifndef HTTPD_RESUMES_H
 #define HTTPD_RESUMES_H
 
@@ -25,6 +25,7 @@ typedef struct resumes {
     struct MHD_Connection **due;
     size_t n, room;
     int64_t last_us; /* when some were resumed */
+    bool is_rung;    /* one was resumed so that microhttpd's thread comes for the others */
     bool is_closing;
 } resumes;
 
@@ -35,7 +36,8 @@ bool resumes_open(resumes *r, connections *all);
 /* Resumes it, soon. From any thread. */
 void resumes_add(resumes *r, struct MHD_Connection *mhd);
 
-/* Resumes all that are due. From microhttpd's own thread, so that it goes through them once. */
+/* Resumes all if it is time for it. From microhttpd's own thread, whenever it has to do with a
+ * request, so that it goes through the connections once. */
 void resumes_flush(resumes *r);
 
 /* Resumes what is left, and ends the thread. */

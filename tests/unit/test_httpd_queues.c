@@ -503,12 +503,13 @@ static void test_few_are_resumed_at_once(void **state)
     resumes_close(&r);
 }
 
-/* Here 5 ms apart: one, with which microhttpd's thread comes for the others. */
+/* Here 4 ms apart: one, with which microhttpd's thread comes for the others. That thread is not
+ * waited for until 5 ms have passed. */
 static void test_of_very_many_several_are_resumed_together(void **state)
 {
     static resumes r;
     (void)state;
-    open_resumes(&r, 5000);
+    open_resumes(&r, 4000);
     resumes_add(&r, NULL);
     await(&n_resumed, 1);
     for (int i = 0; i < 3; i++)
@@ -524,6 +525,30 @@ static void test_of_very_many_several_are_resumed_together(void **state)
         resumes_add(&r, NULL);
     resumes_close(&r); /* what is left is resumed */
     assert_int_equal(n_resumed, 6);
+}
+
+/* Each time costs it a walk through all that are suspended. */
+static void test_by_its_own_thread_no_more_often(void **state)
+{
+    static resumes r;
+    (void)state;
+    open_resumes(&r, 4000);
+    resumes_add(&r, NULL);
+    await(&n_resumed, 1);
+    resumes_flush(&r); /* for nothing: the time counts from when some were resumed */
+    resumes_add(&r, NULL);
+    clock_set(BEGIN_MS + 3);
+    resumes_flush(&r);
+    assert_int_equal(n_resumed, 1);
+    clock_set(BEGIN_MS + 4);
+    resumes_flush(&r);
+    assert_int_equal(n_resumed, 2);
+    resumes_add(&r, NULL);
+    clock_set(BEGIN_MS + 7);
+    resumes_flush(&r);
+    assert_int_equal(n_resumed, 2);
+    resumes_close(&r);
+    assert_int_equal(n_resumed, 3);
 }
 
 /* ---- request.c ---- */
@@ -699,6 +724,7 @@ int main(void)
         TEST(test_no_thread_no_connections),
         TEST(test_few_are_resumed_at_once),
         TEST(test_of_very_many_several_are_resumed_together),
+        TEST(test_by_its_own_thread_no_more_often),
         TEST(test_the_end_of_a_request_begins_the_time_anew),
         TEST(test_a_lease_whose_hash_would_be_0),
         TEST(test_who_hangs_up_is_noticed),
