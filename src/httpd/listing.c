@@ -22,16 +22,19 @@ const char *news_name(news kind)
 
 /* The lease belongs to the session, and is reported once per session; 0 is one that is not known.
  */
-static void move_leases(json_t *entries, json_t *leases)
+static void add_leases(json_t *leases, const hf_entry_info *entries, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (entries[i].lease_left_ms)
+            json_put_number(leases, entries[i].session, entries[i].lease_left_ms);
+}
+
+static void drop_leases(json_t *entries)
 {
     size_t i;
     json_t *each;
     json_array_foreach(entries, i, each)
     {
-        const char *session = json_string_value(json_object_get(each, "session"));
-        json_t *left = json_object_get(each, "lease_left_ms");
-        if (json_integer_value(left))
-            json_put(leases, session, json_incref(left));
         json_object_del(each, "lease_left_ms");
     }
 }
@@ -44,12 +47,42 @@ void listing_add_waits(json_t *lock, waits *w)
     json_put_number(lock, "waiting_here", (int64_t)waits_count_for(w, name));
 }
 
-static void add(listing *l, waits *w, const hf_lock_info *info, board_heard *heard)
+static json_t *find(const listing *l, const char *name)
+{
+    char *key = text_repair(name);
+    json_t *lock = json_object_get(l->locks, key);
+    free(key);
+    return lock;
+}
+
+/* What the listing before has of it, if it is still so. A new reference; NULL: it is not. */
+static json_t *find_same(const listing *before, waits *w, const hf_lock_info *info)
+{
+    const hf_lock_info *had = board_find(&before->board, info->name);
+    if (!had || !board_is_same(had, info))
+        return NULL;
+    json_t *lock = find(before, info->name);
+    json_int_t waiting = json_integer_value(json_object_get(lock, "waiting_here"));
+    return (size_t)waiting == waits_count_for(w, info->name) ? json_incref(lock) : NULL;
+}
+
+static json_t *of_lock(waits *w, const hf_lock_info *info)
 {
     json_t *lock = json_of_lock(info);
     listing_add_waits(lock, w);
-    move_leases(json_object_get(lock, "holders"), l->leases);
-    move_leases(json_object_get(lock, "queue"), l->leases);
+    drop_leases(json_object_get(lock, "holders"));
+    drop_leases(json_object_get(lock, "queue"));
+    return lock;
+}
+
+static void add(listing *l, const listing *before, waits *w, const hf_lock_info *info,
+                board_heard *heard)
+{
+    json_t *lock = find_same(before, w, info);
+    if (!lock)
+        lock = of_lock(w, info);
+    add_leases(l->leases, info->holders, info->n_holders);
+    add_leases(l->leases, info->queue, info->n_queue);
     json_put(l->locks, json_string_value(json_object_get(lock, "name")), lock);
     *heard = clock_now_ms();
 }
@@ -75,7 +108,7 @@ hf_code listing_read(listing *out, const listing *before, bool has_free, hf_clie
                        ? look_at_all(out, before, client, heard, err)
                        : board_look_in_use(&out->board, &before->board, client, NULL, heard, err);
     for (size_t i = 0; i < out->board.n && !code; i++)
-        add(out, w, &out->board.locks[i], heard);
+        add(out, before, w, &out->board.locks[i], heard);
     if (code)
         listing_done(out);
     return code;
@@ -98,14 +131,6 @@ static void put_leases(json_t *to, const listing *l, const hf_entry_info *entrie
         if (left)
             json_put(to, entries[i].session, json_incref(left));
     }
-}
-
-static json_t *find(const listing *l, const char *name)
-{
-    char *key = text_repair(name);
-    json_t *lock = json_object_get(l->locks, key);
-    free(key);
-    return lock;
 }
 
 json_t *listing_of_some(const listing *l, const char *prefix, bool in_use)

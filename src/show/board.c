@@ -160,6 +160,51 @@ hf_code board_look_in_use(board *out, const board *was, hf_client *client, const
     return look(out, &part, was, client, heard, err);
 }
 
+static bool is_same_text(const char *a, const char *b)
+{
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+static bool is_same_entry(const hf_entry_info *a, const hf_entry_info *b)
+{
+    return is_same_text(a->session, b->session) && is_same_text(a->who, b->who) &&
+           is_same_text(a->actor, b->actor) && is_same_text(a->why, b->why) &&
+           a->token == b->token && a->permits == b->permits && a->since_ms == b->since_ms &&
+           a->granted_ms == b->granted_ms && a->position == b->position;
+}
+
+static bool are_same(const hf_entry_info *a, size_t n_a, const hf_entry_info *b, size_t n_b)
+{
+    size_t i = 0;
+    while (i < n_a && i < n_b && is_same_entry(&a[i], &b[i]))
+        i++;
+    return i == n_a && i == n_b;
+}
+
+static bool is_same_done(const hf_done *a, const hf_done *b)
+{
+    return is_same_text(a->who, b->who) && a->token == b->token &&
+           a->exit_status == b->exit_status && a->at_ms == b->at_ms &&
+           a->period_start_ms == b->period_start_ms && a->period_end_ms == b->period_end_ms;
+}
+
+static bool is_same_last(const hf_last *a, const hf_last *b)
+{
+    return a->outcome == b->outcome && is_same_text(a->who, b->who) && a->token == b->token &&
+           a->has_exit_status == b->has_exit_status && a->exit_status == b->exit_status &&
+           a->at_ms == b->at_ms && a->period_start_ms == b->period_start_ms &&
+           a->period_end_ms == b->period_end_ms && is_same_text(a->reason, b->reason) &&
+           is_same_done(&a->done, &b->done);
+}
+
+bool board_is_same(const hf_lock_info *a, const hf_lock_info *b)
+{
+    return is_same_text(a->name, b->name) && a->limit == b->limit && a->token == b->token &&
+           a->n_outside == b->n_outside && is_same_last(&a->last, &b->last) &&
+           are_same(a->holders, a->n_holders, b->holders, b->n_holders) &&
+           are_same(a->queue, a->n_queue, b->queue, b->n_queue);
+}
+
 void board_keep_pace(board_pace *p, int64_t took_ms)
 {
     p->usual_ms = took_ms < p->last_ms ? took_ms : p->last_ms;

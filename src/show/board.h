@@ -47,6 +47,9 @@ void board_done(board *b);
 const hf_lock_info *board_find(const board *b, const char *name);
 size_t board_begin(const board *b, const char *prefix);
 
+/* Whether both are the same but for what is left of leases. */
+bool board_is_same(const hf_lock_info *a, const hf_lock_info *b);
+
 /* How long looks take that were answered: the shorter of the last two, as one alone may have met a
  * store that stood still. */
 typedef struct board_pace {

@@ -446,6 +446,28 @@ static void test_leases_of_those_that_wait_are_told_apart(void **state)
     assert_null(strstr(event_of(w.next - 1), "lease_left_ms"));
 }
 
+/* It is not made again for each look; requests that wait here change it, too. */
+static void test_what_has_not_changed_is_kept(void **state)
+{
+    (void)state;
+    follow();
+    show(&is_held);
+    json_t *kept = json_incref(json_object_get(w.now.locks, "x"));
+    look_again();
+    assert_ptr_equal(json_object_get(w.now.locks, "x"), kept);
+    assert_int_equal(json_integer_value(json_object_get(w.now.leases, "01")), 9000);
+    wait_entry entry = {.who = "me", .lock = "x", .fd = -1};
+    assert_int_equal(waits_enter(&requests, &entry, 1), ADMITTED);
+    look_again();
+    assert_ptr_not_equal(json_object_get(w.now.locks, "x"), kept);
+    assert_event(w.next - 1, "lock", "\"waiting_here\":1");
+    waits_leave(&requests, &entry);
+    waits_over(&requests);
+    show(&is_free);
+    assert_event(w.next - 1, "lock", "\"waiting_here\":0");
+    json_decref(kept);
+}
+
 static void fail_with(const char *text)
 {
     library_fails(text ? HF_UNREACHABLE : HF_OK, false, text ? text : "");
@@ -793,6 +815,7 @@ int main(void)
         TEST(test_a_waiter_that_becomes_an_id_lease_was_served),
         TEST(test_a_lease_that_is_not_known_is_not_told),
         TEST(test_leases_of_those_that_wait_are_told_apart),
+        TEST(test_what_has_not_changed_is_kept),
         TEST(test_a_store_that_is_lost_and_found),
         TEST(test_a_store_that_does_not_answer),
         TEST(test_a_store_that_still_gives_locks),
