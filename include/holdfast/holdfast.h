@@ -570,7 +570,11 @@ hf_code hf_lease_renew(hf_client *client, const char *id, hf_lease *out, hf_erro
  *   - HF_OK: it is released now, or was released before: the call is safe to repeat. In protocols
  *     without a queue a repeat finds HF_LOST.
  *   - HF_LOST: it was lost before. Once the next holder has left, that is not known: HF_OK.
- *   - HF_UNREACHABLE and related codes: repeat it, or the lock is free when the lease runs out. */
+ *   - HF_UNREACHABLE, HF_UNKNOWN: not acknowledged within call_patience_ms. The client goes on
+ *     sending it until the store has answered or hf_close(), and does not renew the lease any more:
+ *     its owner gives it up by this call, whatever comes of it. It may be repeated. In protocols
+ *     without a queue nothing is sent later: the lock is free when the lease runs out.
+ *   - Other errors: repeat it, or the lock is free when the lease runs out. */
 hf_code hf_lease_release(hf_client *client, const char *id, hf_error *err);
 
 /* ---- Documents ---------------------------------------------------------------------------- */

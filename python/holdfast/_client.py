@@ -270,7 +270,8 @@ class Client:
 
     def release_lease(self, lease_id: str) -> None:
         """Releases the lease of an id, and waits for the acknowledgement. May be repeated; with a protocol
-        without a queue, a repeat raises LostError."""
+        without a queue, a repeat raises LostError. With a queue, a release that raises UnreachableError or
+        UnknownError is sent again, until the store answers or the client is closed."""
         _lease.release(self.handle, lease_id)
 
     # ---- Elections ----

@@ -723,6 +723,57 @@ static void test_sessions_are_ended_if_the_store_answers(void **state)
     hf_close(client);
 }
 
+/* ---- Releases of leases ---- */
+
+/* One that got no answer. */
+static lease_ids keep_one(void)
+{
+    hf_error err;
+    hf_lease lease;
+    assert_int_equal(hf_lease_acquire(client, "x", NULL, &lease, &err), HF_OK);
+    lease_ids ids = ids_of(lease.id);
+    go_on(1000);
+    assert_true(lease_keep(client, &ids, client_now(client)));
+    return ids;
+}
+
+static void test_closing_sends_the_releases_of_leases_once_more(void **state)
+{
+    (void)state;
+    open_still("memory:departing-at-the-end");
+    hf_client *other = open_client("memory:departing-at-the-end", 10000);
+    keep_one();
+    hf_close(client);
+    assert_int_equal(look_at(other->store, "x").holders, 0);
+    hf_close(other);
+}
+
+static void test_closing_leaves_a_lease_to_itself_if_the_store_is_silent(void **state)
+{
+    (void)state;
+    open_still("memory:departing-into-silence");
+    hf_client *other = open_client("memory:departing-into-silence", 10000);
+    keep_one();
+    ends = 0;
+    f->before = fail_all;
+    hf_close(client);
+    assert_int_equal(look_at(other->store, "x").holders, 1);
+    hf_close(other);
+}
+
+static void test_a_client_that_is_closed_keeps_no_release_of_a_lease(void **state)
+{
+    (void)state;
+    open_still("memory:departing-too-late");
+    lease_ids ids = keep_one();
+    lease_forget(client, &ids);
+    assert_false(lease_is_kept(client, &ids));
+    client->closing.has_begun = true;
+    assert_false(lease_keep(client, &ids, client_now(client)));
+    assert_false(lease_is_kept(client, &ids));
+    hf_close(client);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -751,6 +802,9 @@ int main(void)
         cmocka_unit_test(test_closing_releases_and_tells_nobody),
         cmocka_unit_test(test_a_store_that_does_not_answer_is_asked_once),
         cmocka_unit_test(test_sessions_are_ended_if_the_store_answers),
+        cmocka_unit_test(test_closing_sends_the_releases_of_leases_once_more),
+        cmocka_unit_test(test_closing_leaves_a_lease_to_itself_if_the_store_is_silent),
+        cmocka_unit_test(test_a_client_that_is_closed_keeps_no_release_of_a_lease),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

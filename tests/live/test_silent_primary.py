@@ -21,6 +21,7 @@ LATE_S = 0.8  # a call that was under way may take so long, and the machine
 INTERRUPTED_S = 2
 GONE_S = 30  # what was left behind is gone by then; the lease lasts longer
 WAIT_S = 4
+LEASE_S, FREE_S = 100, 20  # of a lease, and of what is free long before it would be over
 SHORT_S = 1  # the patience of a program's tries; a command may take 5 s
 
 
@@ -135,6 +136,26 @@ class Test(unittest.TestCase):
             status, answer = each.wait(60)
             self.assertIn(status, (503, 504), answer)
             self.assertLess(idle_seconds(began, each.at), SERVICE_S + LATE_S, answer)
+
+    def test_a_lease_that_is_released_in_an_outage(self):
+        """Its service sends the release until the set answers: nobody comes back to repeat it."""
+        service = Service(self.rs.uri)
+        self.addCleanup(service.end)
+        status, lease = service.acquire(self.name, ttl_ms=LEASE_S * 1000)
+        self.assertEqual(status, 201, lease)
+        frozen = [self.rs.wait_primary(), self.rs.wait_secondary()]  # a majority
+        for member in frozen:
+            self.rs.kill(member, signal.SIGSTOP)
+            self.addCleanup(self.rs.cont, member)
+        status, answer = service.call("DELETE", "/v1/leases/" + lease["lease"])
+        self.assertIn(status, (503, 504), answer)
+        for member in frozen:
+            self.rs.cont(member)
+        self.rs.wait_primary()
+        began = boot_ns()
+        with self.command("run", "-w", "5m", self.name, "--", "true") as newcomer:
+            self.assertEqual(newcomer.status(300), 0, newcomer)
+        self.assertLess(idle_seconds(began), FREE_S, newcomer)
 
 
 if __name__ == "__main__":

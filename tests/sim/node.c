@@ -104,6 +104,12 @@ static void run_send(void *arg)
     run_ticker(TICK_SEND, release_tick_beside);
 }
 
+static void run_depart(void *arg)
+{
+    (void)arg;
+    run_ticker(TICK_DEPART, lease_depart_tick);
+}
+
 /* ---- Taking locks ---- */
 
 static void lost(void *ctx, hf_lock *lock, const hf_error *why, int64_t left_ms)
@@ -331,7 +337,7 @@ static void work(void *arg)
 static void start_fibers(node *n)
 {
     static void (*const tickers[])(void *) = {run_watch,  run_beat,   run_upkeep, run_sweep,
-                                              run_listen, run_notify, run_send};
+                                              run_listen, run_notify, run_send,   run_depart};
     for (size_t i = 0; i < sizeof tickers / sizeof *tickers; i++)
         fiber_start(n, tickers[i], NULL);
     for (int i = 0; i < SLOTS; i++)

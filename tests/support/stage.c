@@ -559,10 +559,10 @@ static void run_ticker(void *arg)
 static void start_tickers(seat *of)
 {
     static const tick_fn ticks[TICKERS] = {
-        [TICK_WATCH] = belief_tick,       [TICK_BEAT] = beat_tick,
-        [TICK_UPKEEP] = upkeep_tick,      [TICK_SWEEP] = sweep_tick,
-        [TICK_LISTEN] = listen_tick,      [TICK_NOTIFY] = loss_notify_tick,
-        [TICK_SEND] = release_tick_beside};
+        [TICK_WATCH] = belief_tick,        [TICK_BEAT] = beat_tick,
+        [TICK_UPKEEP] = upkeep_tick,       [TICK_SWEEP] = sweep_tick,
+        [TICK_LISTEN] = listen_tick,       [TICK_NOTIFY] = loss_notify_tick,
+        [TICK_SEND] = release_tick_beside, [TICK_DEPART] = lease_depart_tick};
     for (unsigned i = 0; i < TICKERS; i++) {
         ticking *t = &stage.tickings[stage.n_tickings++];
         *t = (ticking){of, i, ticks[i]};

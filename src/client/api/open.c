@@ -31,7 +31,7 @@ static const tick_fn ticks[TICKERS] = {
     [TICK_WATCH] = belief_tick,        [TICK_BEAT] = beat_tick,
     [TICK_UPKEEP] = upkeep_tick,       [TICK_SWEEP] = sweep_tick,
     [TICK_LISTEN] = listen_tick,       [TICK_NOTIFY] = loss_notify_tick,
-    [TICK_SEND] = release_tick_beside,
+    [TICK_SEND] = release_tick_beside, [TICK_DEPART] = lease_depart_tick,
 };
 
 /* ---- Opening ---- */
@@ -282,6 +282,7 @@ static bool await_the_end_locked(hf_client *client)
 static void say_the_last(hf_client *client, bool store_answers)
 {
     BOUND_SCOPE(client->store, mono_add_ms(client_now(client), LAST_MS), NULL);
+    lease_depart_close(client, store_answers);
     life_close(client, store_answers);
     diary_close(client, store_answers);
 }

@@ -29,6 +29,7 @@
 
 struct hold;       /* hold/hold.h */
 struct lease_pool; /* lease/lease_wait.c */
+struct departures; /* lease/lease_kept.h */
 
 /* Who the client is; constant. */
 struct identity {
@@ -77,6 +78,7 @@ struct hf_client {
     struct wait_estimate wait_estimate; /* mutex */
     struct hold *hold;                  /* constant */
     struct lease_pool *pool;            /* mutex; NULL: nobody has waited for a lease yet */
+    struct departures *departures;      /* mutex; NULL: no lease's release was without an answer */
 };
 
 hf_code client_usable(hf_client *client, hf_error *err); /* not forked, not closed */

@@ -16,6 +16,7 @@ enum {
     TICK_LISTEN,
     TICK_NOTIFY,
     TICK_SEND,
+    TICK_DEPART,
     TICKERS
 };
 
@@ -41,9 +42,8 @@ struct tickers {
 
 /* Starts it once. HF_INTERNAL if there are too few threads or descriptors. `err` may be NULL. */
 hf_code ticker_start_locked(hf_client *client, unsigned which, hf_error *err);
-/* Starts all but the listener, the notifier and the second sender, which start when they are
- * needed.
- */
+/* Starts all but the listener, the notifier, the second sender and that of leases' releases, which
+ * start when they are needed. */
 hf_code ticker_start_all_locked(hf_client *client, hf_error *err);
 void ticker_poke(hf_client *client, unsigned which);
 /* Pokes it within delay_ns nanoseconds, without waking it now. */

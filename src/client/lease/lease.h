@@ -144,7 +144,35 @@ hf_code lease_acquire(hf_client *client, const char *name, const hf_lease_option
 /* ---- lease_release.c: what anybody does with one who knows its id --------------------------- */
 
 hf_code lease_renew(hf_client *client, const lease_ids *ids, hf_lease *out, hf_error *err);
+/* One that got no answer is kept, and sent again. */
 hf_code lease_release(hf_client *client, const lease_ids *ids, hf_error *err);
+
+/* A release that was asked for earlier, and is sent again without its caller. */
+typedef struct lease_farewell {
+    hf_mono since;   /* when it was asked for: its owner stopped believing before that */
+    hf_mono over_at; /* MONO_NEVER, or: no answer to a renewal that came after that, at another
+                      * client, is believed from then on */
+} lease_farewell;
+
+/* One try. HF_HELD: its owner may have renewed it since, so it is to be sent again at of->over_at,
+ * which is set. HF_UNKNOWN, HF_UNREACHABLE: no answer. */
+hf_code lease_release_again(hf_client *client, const lease_ids *ids, lease_farewell *of,
+                            hf_error *err);
+
+/* ---- lease_kept.c: releases without an answer ------------------------------------------------ */
+
+/* Keeps it until the store has answered; what is kept already counts from this `since`. False: the
+ * client is being closed, or there are too many. */
+bool lease_keep(hf_client *client, const lease_ids *ids, hf_mono since);
+void lease_forget(hf_client *client, const lease_ids *ids); /* it was answered */
+/* It is not renewed here any more. */
+bool lease_is_kept(hf_client *client, const lease_ids *ids);
+
+/* ---- lease_depart.c: sends them -------------------------------------------------------------- */
+
+hf_mono lease_depart_tick(hf_client *client, hf_mono now);
+/* When all threads have ended: sends each once more, as long as the store answers. */
+void lease_depart_close(hf_client *client, bool store_answers);
 
 /* ---- lease_wait.c: waits that have no thread of their own ----------------------------------- */
 

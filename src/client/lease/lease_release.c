@@ -68,6 +68,8 @@ hf_code lease_renew(hf_client *client, const lease_ids *ids, hf_lease *out, hf_e
     hf_mono end = mono_add_ms(client_now(client), client->call_patience_ms);
     unsigned failures = 0;
     hf_code code;
+    if (lease_is_kept(client, ids))
+        return lease_lost(ids->name, "is being released", err);
     BOUND_SCOPE(client->store, end, NULL);
     do {
         view = (lease_view){.broken = ""};
@@ -84,6 +86,7 @@ hf_code lease_renew(hf_client *client, const lease_ids *ids, hf_lease *out, hf_e
 typedef struct departure {
     const lease_ids *ids;
     hf_mono patience_end; /* until when what gets no answer is repeated */
+    lease_farewell *late; /* it was asked for earlier; NULL: its caller waits */
     hf_leave leave;
     bool was_sent;                /* an earlier try had no answer */
     bool is_out;                  /* this release took its ticket out, as far as is known */
@@ -177,14 +180,15 @@ static hf_code was_released(hf_client *client, departure *l, hf_error *err)
 }
 
 /* A repeat with its key must never take the lock anew, however late it comes. So the session first
- * says that the lease is over; then the ticket is taken out. */
+ * says that the lease is over; then the ticket is taken out. One that is late says so in any case:
+ * from then on nobody renews. */
 static hf_code say_so(hf_client *client, const departure *l, hf_error *err)
 {
     const lease_ids *ids = l->ids;
     const hf_ask released = {.ticket = ids->ticket, .reason = "released"};
     unsigned failures = 0;
     hf_code code;
-    if (!ids->is_keyed)
+    if (!ids->is_keyed && !l->late)
         return HF_OK;
     do
         code = client->store->ops->ask(client->store, ids->session, &released, err);
@@ -222,18 +226,50 @@ static hf_code end_session(hf_client *client, const departure *l, hf_code code)
     return code;
 }
 
+/* Whether its last beat came before its release was asked for, by the time that has passed since
+ * each: on the store's clock, and here. The two may run at different speeds. */
+static bool was_renewed(hf_client *client, const departure *l, const hf_session_state *state)
+{
+    int64_t age_ms = state->session.ttl_ms - state->lease_left_ms;
+    int64_t since_ms = -mono_ms_until(l->late->since, client_now(client));
+    int64_t allowance_ms = lease_allowance_ns(since_ms) / 1000000;
+    return age_ms <= since_ms + allowance_ms;
+}
+
+/* Its owner had ended its belief when it asked for the release. But one that got no answer may have
+ * renewed the lease since, at another client, and believe again. There is an ask now, so no renewal
+ * succeeds any more, and what one before it gave is over after a ttl (R9). HF_HELD: not yet. */
+static hf_code check_belief(hf_client *client, const departure *l, hf_error *err)
+{
+    hf_session_state state;
+    lease_farewell *late = l->late;
+    if (late->over_at.ns == MONO_NEVER.ns) {
+        hf_code code =
+            client->store->ops->sessions_look(client->store, &l->ids->session, 1, -1, &state, err);
+        if (code || state.presence != HF_LIVE || !was_renewed(client, l, &state))
+            return code;
+        late->over_at = lease_watch_end(client_now(client), state.session.ttl_ms);
+    }
+    if (mono_reached(late->over_at, client_now(client)))
+        return HF_OK;
+    return error_set(err, HF_HELD, "%.128s: its lease was renewed after its release", l->ids->name);
+}
+
 /* Its session lives. */
 static hf_code give_up(hf_client *client, departure *l, const hf_session_state *state,
                        hf_error *err)
 {
     see(client, l);
     find_break(state, l->leave.ticket, l->broken);
-    if (*l->broken)
-        return end_session(client, l, leave_broken(client, l, err));
-    hf_code code = say_so(client, l, err);
+    hf_code code = *l->broken ? HF_OK : say_so(client, l, err);
     if (code == HF_NOT_FOUND)
         return was_released(client, l, err);
-    return end_session(client, l, code ? code : leave(client, l, err));
+    if (!code && l->late)
+        code = check_belief(client, l, err);
+    if (code)
+        return code;
+    return end_session(client, l,
+                       *l->broken ? leave_broken(client, l, err) : leave(client, l, err));
 }
 
 static hf_code release(hf_client *client, departure *l, hf_error *err)
@@ -275,15 +311,54 @@ static hf_code release_plain(hf_client *client, departure *l, hf_error *err)
     return leave(client, l, err);
 }
 
+/* What came of it, for the history, too. */
+static hf_code depart(hf_client *client, departure *l, hf_error *err)
+{
+    hf_code code = lease_is_plain(client) ? release_plain(client, l, err) : release(client, l, err);
+    if (!code && l->is_out)
+        note(client, l);
+    client->is_silent = error_is_no_answer(code);
+    return ended(client, l->ids, code, l->broken, err);
+}
+
+static departure departure_of(const lease_ids *ids, hf_mono patience_end)
+{
+    return (departure){
+        .ids = ids,
+        .patience_end = patience_end,
+        .leave = {.ticket = ids->ticket, .outcome = HF_OUTCOME_RELEASED, .told = true}};
+}
+
+/* Without sessions nothing shows whether the owner has renewed the lease since, and a repeat with
+ * its key takes the lock anew under the same ticket: there only its caller releases it. */
+static hf_code keep(hf_client *client, const lease_ids *ids, hf_mono since, hf_error *err)
+{
+    hf_error why = *err;
+    if (lease_is_plain(client) || !lease_keep(client, ids, since))
+        return err->code;
+    return error_set(err, why.code, "%.400s; its release is sent until the store answers",
+                     why.text);
+}
+
 hf_code lease_release(hf_client *client, const lease_ids *ids, hf_error *err)
 {
-    departure l = {.ids = ids,
-                   .patience_end = mono_add_ms(client_now(client), client->release_patience_ms),
-                   .leave = {.ticket = ids->ticket, .outcome = HF_OUTCOME_RELEASED, .told = true}};
+    hf_error unwanted;
+    hf_mono since = client_now(client);
+    departure l = departure_of(ids, mono_add_ms(since, client->release_patience_ms));
+    err = err ? err : &unwanted;
     BOUND_SCOPE(client->store, l.patience_end, NULL);
-    hf_code code =
-        lease_is_plain(client) ? release_plain(client, &l, err) : release(client, &l, err);
-    if (!code && l.is_out)
-        note(client, &l);
-    return ended(client, ids, code, l.broken, err);
+    hf_code code = depart(client, &l, err);
+    if (error_is_no_answer(code))
+        return keep(client, ids, since, err);
+    lease_forget(client, ids);
+    return code;
+}
+
+hf_code lease_release_again(hf_client *client, const lease_ids *ids, lease_farewell *of,
+                            hf_error *err)
+{
+    departure l = departure_of(ids, client_now(client));
+    l.late = of;
+    l.was_sent = true;
+    return depart(client, &l, err);
 }

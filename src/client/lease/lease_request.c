@@ -146,7 +146,9 @@ hf_code lease_request_check(const lease_request *r, hf_error *err)
 
 hf_code lease_request_attend(lease_request *r, hf_error *err)
 {
-    hf_code code = lease_attend(r->client, &r->ids, &r->view, err);
+    hf_code code = lease_is_kept(r->client, &r->ids)
+                       ? lease_lost(r->ids.name, "is being released", err)
+                       : lease_attend(r->client, &r->ids, &r->view, err);
     if (code == HF_LOST)
         return ended(err);
     if (!code)
