@@ -833,6 +833,8 @@ typedef struct hf_break_options {
  * that upgrades its lock just then is told, too, but this call does not wait until it has left. In
  * protocols without a queue nobody can be asked: there only with force, and its holder finds that
  * the lock is gone.
+ *   - HF_UNREACHABLE, HF_UNKNOWN: no answer for patience_ms from the beginning, or, once holders
+ *     were asked, from when none of them can believe; the ask may stay in force.
  *   - HF_NOT_FOUND: nobody holds the lock, or not with that token.
  *   - HF_UNSUPPORTED: without force, in a protocol without a queue. */
 hf_code hf_break(hf_client *client, const char *name, const hf_break_options *options,
@@ -841,7 +843,8 @@ hf_code hf_break(hf_client *client, const char *name, const hf_break_options *op
 /* Unlocks all locks of a process that is gone, and ends its pings: protocol sharding, whose locks
  * belong to processes (hfProcess). What MongoDB's manager does at its start for its former life.
  * *n, if not NULL: how many were unlocked. A process that lives, this client too, may learn only
- * with its next ping that it has lost its locks. HF_UNSUPPORTED: other protocols. */
+ * with its next ping that it has lost its locks. HF_UNREACHABLE, HF_UNKNOWN: no answer for
+ * patience_ms. HF_UNSUPPORTED: other protocols. */
 hf_code hf_unlock_all(hf_client *client, const char *process, int64_t *n, hf_error *err);
 
 /* Unlocks what was taken with a lock session id (hf_lock_options.lock_session): the lock of that
@@ -862,8 +865,10 @@ typedef struct hf_finding {
 
 typedef bool (*hf_finding_fn)(void *ctx, const hf_finding *finding);
 
-/* Checks what this client depends on, and reports long waits. The call fails only if the store
- * cannot be reached, or if the user may not list its locks (HF_DENIED), which is tried last. */
+/* Checks what this client depends on, and reports long waits. It takes 10 s at most, or as long as
+ * calls that read do if that is less; what could not be looked at in that time wants care, and says
+ * so. The call fails only if the store cannot be reached, or if the user may not list its locks
+ * (HF_DENIED), which is tried last. */
 hf_code hf_doctor(hf_client *client, hf_finding_fn each, void *ctx, hf_error *err);
 
 /* How many requests this client has sent over the network so far. Requests with an answer or an

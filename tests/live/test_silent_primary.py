@@ -21,6 +21,8 @@ LATE_S = 0.8  # a call that was under way may take so long, and the machine
 INTERRUPTED_S = 2
 GONE_S = 30  # what was left behind is gone by then; the lease lasts longer
 WAIT_S = 4
+DOCTOR_S = 10
+STUBBORN = "trap : TERM; while :; do sleep 1; done"
 LEASE_S, FREE_S = 100, 20  # of a lease, and of what is free long before it would be over
 SHORT_S = 1  # the patience of a program's tries; a command may take 5 s
 
@@ -116,6 +118,32 @@ class Test(unittest.TestCase):
         holder.signal(signal.SIGINT)
         holder.status(30)
         self.assertEqual(waiter.lines, [])
+
+    def test_a_doctor(self):
+        """It says what it could not look at, and measures nothing that did not happen."""
+        self.freeze()
+        began = boot_ns()
+        with self.command("doctor") as doctor:
+            status = doctor.status(60)
+        self.assertLess(idle_seconds(began), DOCTOR_S + LATE_S, doctor)
+        self.assertIn(status, (0, 1, UNREACHABLE), doctor)
+        if status == UNREACHABLE:
+            self.assertRegex(doctor.errors, "is silent")
+        self.assertNotIn("a new connection 0.0 ms", "\n".join(doctor.lines))
+
+    def test_a_break_and_its_interrupt(self):
+        holder = self.start("run", self.name, "--", "sh", "-c", STUBBORN)
+        until(lambda: self.record().get("holders"), 30, "a holder")
+        breaker = self.start("break", self.name, "--reason", "out of hand")
+        until(lambda: breaker.lines, 30, "a holder that is asked")
+        primary = self.freeze()
+        frozen = boot_ns()
+        until(lambda: idle_seconds(frozen) > 1, 10, "a second in which nothing is answered")
+        interrupted = boot_ns()
+        breaker.signal(signal.SIGINT)
+        breaker.status(60)
+        self.assertLess(idle_seconds(interrupted), INTERRUPTED_S + LATE_S, breaker)
+        self.rs.cont(primary)
 
     def record(self):
         return self.mongo.holdfast.locks.find_one({"_id": self.name}) or {}

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_mongo_doctor.c: what the doctor says of the answers that a MongoDB may give. */
+#include "core/lease.h"
 #include "faults/mongo_answers.h"
+#include "store/mongo/driver/bound.h"
 #include "store/mongo/driver/server.h"
 
 #define WELL "{'ok': 1}"
@@ -322,6 +324,80 @@ static void test_a_new_connection_counts_beside_two_writes(void **state)
                 "from here a ttl of 3 s or longer is safe\n");
 }
 
+/* What was not measured has no figures. */
+static void test_a_new_connection_that_is_not_made_takes_no_time(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        mongo_store *store = answers_open("");
+        for (int j = 0; j < i; j++)
+            answers_give("ping", WELL);
+        answers_give("ping", NULL);
+        assert_int_equal(look(store), HF_OK);
+        assert_said("\nCARE latency: a majority write takes 0.0 to 0.0 ms; a new connection could "
+                    "not be made, so which ttl is safe is not known: ");
+        assert_not_said("a new connection 0.0 ms");
+        answers_close(store);
+    }
+}
+
+/* ---- Bad weather ---- */
+
+static void assert_unknown(const char *keys, const char *verb, const char *topic)
+{
+    char line[200];
+    mongo_store *store = *keys ? open_document() : answers_open("");
+    answers_give(verb, NULL);
+    assert_int_equal(look(store), HF_OK);
+    snprintf(line, sizeof line, "\nCARE %s: not known: ", topic);
+    assert_said(line);
+    answers_close(store);
+}
+
+static void test_what_is_not_answered_is_not_well(void **state)
+{
+    (void)state;
+    assert_unknown("", "replSetGetStatus", "members");
+    assert_unknown("", "replSetGetConfig", "election");
+    assert_unknown("", "create", "notices");
+    assert_unknown("document", "aggregate", "notices");
+}
+
+/* Nothing is asked for which nobody waits any more. */
+static void test_what_there_is_no_time_for_is_told(void **state)
+{
+    (void)state;
+    mongo_store *store = answers_open("");
+    hf_bound bound = {.until = mono_add_ms(mongo_mono(store), 700)};
+    answers_give_slowly("replSetGetStatus", "{'ok': 1, 'members': []}", 800);
+    mongo_bound(&store->base, &bound);
+    assert_int_equal(look(store), HF_OK);
+    assert_said("CARE notices: not looked at: answers came so slowly that there was no time left\n"
+                "CARE history: not looked at: answers came so slowly that there was no time left\n"
+                "CARE write concern: not looked at: answers came so slowly that there was no time "
+                "left\n"
+                "CARE clock: not looked at: answers came so slowly that there was no time left\n");
+    assert_int_equal(answers_sent("findAndModify"), 0);
+    assert_int_equal(answers_sent("hello"), 0);
+    mongo_bound(&store->base, NULL);
+    answers_close(store);
+}
+
+/* It was cut short by the doctor, not by the set. */
+static void test_a_write_that_nobody_waits_for_is_no_danger(void **state)
+{
+    (void)state;
+    mongo_store *store = answers_open("");
+    hf_bound bound = {.until = mono_add_ms(mongo_mono(store), 700)};
+    answers_give_slowly("findAndModify", NULL, 800);
+    mongo_bound(&store->base, &bound);
+    assert_int_equal(look(store), HF_OK);
+    assert_said("CARE write concern: not known: ");
+    assert_not_said("DANGER");
+    mongo_bound(&store->base, NULL);
+    answers_close(store);
+}
+
 static void test_each_write_that_fails_is_told(void **state)
 {
     (void)state;
@@ -459,7 +535,7 @@ static void test_a_clock_that_is_not_told(void **state)
                                        "{'ok': 0, 'code': 13}"};
     for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
         look_at_clocks("", none[i], HELLO("1700000000100"), HELLO("1700000000150"));
-        assert_said("\nclock: a:27017 does not answer\nclock: b:27017 is 100 ms ahead");
+        assert_said("\nCARE clock: a:27017 does not answer\nclock: b:27017 is 100 ms ahead");
         assert_said("\nclock: the members' clocks are 50 ms apart\n");
         look_at_clocks("", none[i], HELLO("1700000000100"), none[i]);
         assert_not_said("apart");
@@ -506,6 +582,10 @@ int main(void)
         cmocka_unit_test(test_the_best_and_the_worst_of_the_writes),
         cmocka_unit_test(test_writes_too_slow_for_the_ttl_are_a_danger),
         cmocka_unit_test(test_a_new_connection_counts_beside_two_writes),
+        cmocka_unit_test(test_a_new_connection_that_is_not_made_takes_no_time),
+        cmocka_unit_test(test_what_is_not_answered_is_not_well),
+        cmocka_unit_test(test_what_there_is_no_time_for_is_told),
+        cmocka_unit_test(test_a_write_that_nobody_waits_for_is_no_danger),
         cmocka_unit_test(test_each_write_that_fails_is_told),
         cmocka_unit_test(test_the_trial_is_taken_away),
         cmocka_unit_test(test_weak_writes_are_a_danger),

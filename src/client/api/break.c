@@ -27,7 +27,9 @@ typedef struct target {
     bool is_missing; /* its session was, when it was to be asked */
 } target;
 
-/* until: when none of those that were asked can be believed any more. */
+/* until: when none of those that were asked can be believed any more. ends: until when a store that
+ * gives no answer is asked: for as long as other calls do, from the beginning, or, once holders
+ * were asked, from `until`. */
 typedef struct breaking {
     hf_client *client;
     const char *name;
@@ -35,7 +37,7 @@ typedef struct breaking {
     hf_record record;
     target *targets;
     size_t n;
-    hf_mono until;
+    hf_mono until, ends;
 } breaking;
 
 static bool keep(void *ctx, const hf_record *record)
@@ -46,20 +48,20 @@ static bool keep(void *ctx, const hf_record *record)
     return false;
 }
 
-static bool may_retry(breaking *b, hf_code code, unsigned *failures, hf_mono since)
+static bool may_retry(breaking *b, hf_code code, unsigned *failures)
 {
-    return client_may_retry(b->client, b->options->cancel, code, failures, since);
+    return client_may_retry_until(b->client, b->options->cancel, code, failures, b->ends);
 }
 
 static hf_code look(breaking *b, hf_error *err)
 {
     hf_store *store = b->client->store;
-    hf_mono since = client_now(b->client);
     unsigned failures = 0;
     hf_code code;
+    BOUND_SCOPE(store, b->ends, b->options->cancel);
     do
         code = store->ops->look(store, &b->name, 1, (hf_stamp){0}, false, keep, b, err);
-    while (may_retry(b, code, &failures, since));
+    while (may_retry(b, code, &failures));
     return code;
 }
 
@@ -180,16 +182,19 @@ static hf_code ask_once(breaking *b, target *t, hf_error *err)
 
 static hf_code ask(breaking *b, target *t, hf_error *err)
 {
-    hf_mono since = client_now(b->client);
     unsigned failures = 0;
     hf_code code;
+    BOUND_SCOPE(b->client->store, b->ends, b->options->cancel);
     do
         code = ask_once(b, t, err);
-    while (may_retry(b, code, &failures, since));
+    while (may_retry(b, code, &failures));
     t->is_asked = !code;
+    if (t->is_asked)
+        b->ends = mono_max(b->ends, mono_add_ms(b->until, b->client->patience_ms));
     return code;
 }
 
+/* By force the holders are told if they can be. A silent store is not asked for each. */
 static hf_code ask_all(breaking *b, hf_error *err)
 {
     for (size_t i = 0; i < b->n; i++) {
@@ -197,6 +202,8 @@ static hf_code ask_all(breaking *b, hf_error *err)
         hf_code code = t->is_asked ? HF_OK : ask(b, t, err);
         if (code && !b->options->force)
             return code;
+        if (error_is_no_answer(code))
+            return HF_OK;
     }
     return HF_OK;
 }
@@ -240,10 +247,10 @@ static hf_code bar_missing(breaking *b, bool *all, hf_error *err)
     *all = true;
     for (size_t i = 0; i < b->n; i++) {
         target *t = &b->targets[i];
-        hf_mono since = client_now(b->client);
         unsigned failures = 0;
         hf_code code = HF_OK;
-        while (t->is_missing && may_retry(b, code = bar_once(b, t, err), &failures, since))
+        BOUND_SCOPE(b->client->store, b->ends, b->options->cancel);
+        while (t->is_missing && may_retry(b, code = bar_once(b, t, err), &failures))
             ;
         if (code)
             return code;
@@ -265,12 +272,12 @@ static hf_code take_out(breaking *b, const hf_step *step, hf_error *err)
 {
     hf_store *store = b->client->store;
     hf_step_reply reply;
-    hf_mono since = client_now(b->client);
     unsigned failures = 0;
     hf_code code;
+    BOUND_SCOPE(store, b->ends, b->options->cancel);
     do
         code = store->ops->step(store, b->name, step, NULL, &reply, err);
-    while (may_retry(b, code, &failures, since));
+    while (may_retry(b, code, &failures));
     return code;
 }
 
@@ -350,12 +357,20 @@ hf_code hf_break(hf_client *client, const char *name, const hf_break_options *op
     hf_code code = check(client, name, options, known_as, err);
     if (code)
         return code;
-    breaking b = {.client = client, .name = known_as, .options = options};
+    breaking b = {.client = client,
+                  .name = known_as,
+                  .options = options,
+                  .ends = mono_add_ms(client_now(client), client->patience_ms)};
     record_init(&b.record, known_as);
     code = client_begin(client, err);
     if (code)
         return code;
     code = perform(&b, err);
+    if (error_is_no_answer(code) && cancel_is_fired(options->cancel))
+        code = error_set(err, HF_CANCELLED,
+                         "%.128s: cancelled while the store gave no answer; its holders may have "
+                         "been asked to leave",
+                         known_as);
     client_end(client);
     record_done(&b.record);
     free(b.targets);

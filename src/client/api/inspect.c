@@ -348,6 +348,8 @@ hf_code hf_sessions(hf_client *client, hf_session_info_fn each, void *ctx, hf_er
 
 /* ---- The doctor ---- */
 
+#define DOCTOR_MS 10000 /* for all of its looks, where calls that read have as long or longer */
+
 #define OVERDUE_MS 1000 /* a lease that is over for less may just be taken out */
 #define OVERDUE_TOLD 5  /* one by one; the others are counted */
 
@@ -425,12 +427,18 @@ static hf_code find_deadlocks(void *ctx, hf_error *err)
     return deadlock_doctor(v->client, v->each, v->ctx, err);
 }
 
+static int64_t doctor_ms(const hf_client *client)
+{
+    return client->read_patience_ms < DOCTOR_MS ? client->read_patience_ms : DOCTOR_MS;
+}
+
 hf_code hf_doctor(hf_client *client, hf_finding_fn each, void *ctx, hf_error *err)
 {
     visit v = {client, each, ctx};
     hf_code code = client_begin(client, err);
     if (code)
         return code;
+    BOUND_SCOPE(client->store, mono_add_ms(client_now(client), doctor_ms(client)), NULL);
     code = reading_repeat(client, ask_store, &v, err);
     if (!code)
         code = reading_repeat(client, find_deadlocks, &v, err);

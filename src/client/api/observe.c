@@ -94,12 +94,13 @@ static bool see(void *ctx, const hf_lock_info *info)
 
 static hf_code look(observing *o, hf_error *err)
 {
-    hf_mono since = client_now(o->client);
+    hf_mono end = mono_add_ms(client_now(o->client), o->client->patience_ms);
     unsigned failures = 0;
     hf_code code;
+    BOUND_SCOPE(o->client->store, end, o->cancel);
     do
         code = reading_show(o->client, o->name, see, o, err);
-    while (client_may_retry(o->client, o->cancel, code, &failures, since));
+    while (client_may_retry_until(o->client, o->cancel, code, &failures, end));
     if (code != HF_NOT_FOUND)
         return code;
     error_clear(err);

@@ -10,7 +10,8 @@
 typedef hf_code (*reading_fn)(void *ctx, hf_error *err);
 
 /* Calls read(ctx) until it ends in something else than a missing answer, or the patience of calls
- * that read is over. Only stores behind a network are asked again: others have waited already. */
+ * that read is over. Within a bound (bound.h) that ends earlier, it ends with that. Only stores
+ * behind a network are asked again: others have waited already. */
 hf_code reading_repeat(hf_client *client, reading_fn read, void *ctx, hf_error *err);
 
 /* hf_show(), which asks once: for callers that repeat it themselves. */

@@ -20,6 +20,7 @@ static hf_code unlock_all(hf_client *client, const char *process, int64_t *n, hf
                          store->protocol);
     if (code)
         return code;
+    BOUND_SCOPE(store, mono_add_ms(since, client->patience_ms), NULL);
     do
         code = store->ops->unlock_all(store, process, n, err);
     while (client_may_retry(client, NULL, code, &failures, since));
@@ -48,6 +49,7 @@ static hf_code unlock_session(hf_client *client, hf_id lock_session, const char 
     hf_mono since = client_now(client);
     unsigned failures = 0;
     hf_code code;
+    BOUND_SCOPE(store, mono_add_ms(since, client->patience_ms), NULL);
     do
         code = store->ops->unlock_session(store, lock_session, name, n, err);
     while (client_may_retry(client, NULL, code, &failures, since));

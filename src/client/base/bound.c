@@ -4,6 +4,8 @@
 
 #include "client/base/cancel.h"
 
+#include "core/lease.h"
+
 #include <stddef.h>
 
 static _Thread_local hf_bound *innermost;
@@ -35,6 +37,11 @@ void bound_begin_of_many(struct bound *bound, hf_store *store, hf_mono until, in
 {
     *bound = (struct bound){.of = {.until = until, .answer_ms = answer_ms}};
     begin(bound, store);
+}
+
+hf_mono bound_ends(void)
+{
+    return innermost ? innermost->until : MONO_NEVER;
 }
 
 void bound_end(struct bound *bound)

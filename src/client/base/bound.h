@@ -27,5 +27,7 @@ struct bound {
 void bound_begin(struct bound *bound, hf_store *store, hf_mono until, hf_cancel *cancel);
 void bound_begin_of_many(struct bound *bound, hf_store *store, hf_mono until, int64_t answer_ms);
 void bound_end(struct bound *bound);
+/* Until when the calling thread's calls are waited for; MONO_NEVER: as long as they take. */
+hf_mono bound_ends(void);
 
 #endif

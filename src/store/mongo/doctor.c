@@ -79,9 +79,11 @@ static int64_t count_writes(mongo_store *store)
     static const mongo_call call = {.what = "asking for the cluster's time", .database = "admin"};
     bson_t *command = pipeline_json("{'ping': 1}");
     uint32_t most = 0;
-    for (int i = 0; i < PINGS; i++) {
+    hf_code code = HF_OK;
+    for (int i = 0; i < PINGS && !error_is_no_answer(code); i++) {
         mongo_reply reply;
-        if (!mongo_run(store, &call, command, &reply, NULL) && (uint32_t)reply.stamp.value > most)
+        code = mongo_run(store, &call, command, &reply, NULL);
+        if (!code && (uint32_t)reply.stamp.value > most)
             most = (uint32_t)reply.stamp.value;
         bson_destroy(&reply.doc);
         mongo_pause(store, 1000 / PINGS);
@@ -112,7 +114,10 @@ static void find_streams(doctor *to)
             "polling: a standalone server has no change streams; a replica set of one member has");
         return;
     }
-    if (try_stream(to->store, &reply, &error)) {
+    hf_code code = try_stream(to->store, &reply, &error);
+    if (error_is_no_answer(code)) {
+        doctor_tell_unknown(to, "notices", &error);
+    } else if (code) {
         doctor_tell(to, "notices", false, "polling: %s", error.text);
     } else {
         tell_streams(to);
@@ -139,7 +144,7 @@ static void find_notices(doctor *to)
     else if (code == HF_UNSUPPORTED)
         find_streams(to);
     else if (code)
-        doctor_tell(to, "notices", false, "not known: %s", error.text);
+        doctor_tell_unknown(to, "notices", &error);
     else
         doctor_tell(to, "notices", false, "bells: waiters are told at once");
 }
@@ -163,6 +168,8 @@ static void find_history(doctor *to)
             "this user keeps none: that takes find, insert, createCollection, convertToCapped and "
             "createIndex on %.130s; or put hfHistory=0 into the URI",
             name);
+    else if (error_is_no_answer(code))
+        doctor_tell_unknown(to, "history", &error);
     else if (code)
         doctor_tell(to, "history", false, "none is kept: %s", error.text);
     else
@@ -266,30 +273,38 @@ static hf_code time_writes(doctor *to, double *best_ms, double *worst_ms, hf_err
     return code;
 }
 
-static double time_ping(doctor *to, mongo_connection *connection)
+static bool time_ping(doctor *to, mongo_connection *connection, double *took_ms,
+                      bson_error_t *error)
 {
     bson_t *command = pipeline_json("{'ping': 1}"), reply;
-    bson_error_t error;
     double start = doctor_mono_ms(to);
     mongo_connection_begin(connection, MONGO_QUIET_MS);
-    mongoc_client_command_simple(connection->client, "admin", command, NULL, &reply, &error);
+    bool ok =
+        mongoc_client_command_simple(connection->client, "admin", command, NULL, &reply, error);
+    if (!ok)
+        mongo_connection_explain(connection, error);
     bson_destroy(&reply);
     bson_destroy(command);
-    return doctor_mono_ms(to) - start;
+    *took_ms = doctor_mono_ms(to) - start;
+    return ok;
 }
 
-/* A connection as a beat makes it: what a first command takes longer than a second one. */
-static double time_connection(doctor *to)
+/* A connection as a beat makes it: what a first command takes longer than a second one. False: it
+ * could not be made. */
+static bool time_connection(doctor *to, double *took_ms, bson_error_t *error)
 {
     mongo_store *store = to->store;
-    bson_error_t error;
+    double first_ms, second_ms;
     mongo_connection *connection =
-        mongo_connection_new(store, store->beats.uri, &store->beats.limits, true, &error);
+        mongo_connection_new(store, store->beats.uri, &store->beats.limits, true, error);
     if (!connection)
-        return 0;
-    double first_ms = time_ping(to, connection), more_ms = first_ms - time_ping(to, connection);
+        return false;
+    bool ok =
+        time_ping(to, connection, &first_ms, error) && time_ping(to, connection, &second_ms, error);
     mongo_connection_free(connection, false);
-    return more_ms > 0 ? more_ms : 0;
+    if (ok)
+        *took_ms = first_ms > second_ms ? first_ms - second_ms : 0;
+    return ok;
 }
 
 /* A beat whose connection breaks is sent once more over a new one. Both fit into what is left when
@@ -300,16 +315,28 @@ static int64_t least_ttl_ms(double connecting_ms, double write_ms)
     return least_ms < LEASE_TTL_MIN_MS ? LEASE_TTL_MIN_MS : (least_ms + 999) / 1000 * 1000;
 }
 
+static const char *what_writes_are(const doctor *to)
+{
+    return sessions_of(to->store) ? "a majority write" : "a majority's word, without a write,";
+}
+
 static void tell_latency(doctor *to, double best_ms, double worst_ms)
 {
-    double connecting_ms = time_connection(to);
+    double connecting_ms;
+    bson_error_t error;
+    if (!time_connection(to, &connecting_ms, &error)) {
+        doctor_advise(to, "latency",
+                      "%s takes %.1f to %.1f ms; a new connection could not be made, so which ttl "
+                      "is safe is not known: %.300s",
+                      what_writes_are(to), best_ms, worst_ms, error.message);
+        return;
+    }
     int64_t least_ms = least_ttl_ms(connecting_ms, worst_ms);
     bool is_short = to->store->config.ttl_ms < least_ms;
     doctor_tell(to, "latency", is_short,
                 "%s takes %.1f to %.1f ms, a new connection %.1f ms: from here a ttl of %lld s or "
                 "longer is safe%s",
-                sessions_of(to->store) ? "a majority write" : "a majority's word, without a write,",
-                best_ms, worst_ms, connecting_ms, (long long)least_ms / 1000,
+                what_writes_are(to), best_ms, worst_ms, connecting_ms, (long long)least_ms / 1000,
                 is_short ? "; with a shorter one, a connection that breaks costs the lock" : "");
 }
 
@@ -326,6 +353,8 @@ static void find_writes(doctor *to)
             to, "write concern",
             "not checked: this user may not write, so it can list locks and take none: %s",
             error.text);
+    else if (error_is_no_answer(code) && !doctor_has_time(to, NULL))
+        doctor_tell_unknown(to, "write concern", &error);
     else if (code)
         doctor_tell(to, "write concern", true, "a majority write fails: %s", error.text);
     if (code)
@@ -366,18 +395,23 @@ static void find_judging_clock(doctor *to)
     bson_destroy(&command);
 }
 
+/* What is looked at, in the order in which it is told. */
+static const struct look {
+    const char
+        *topic; /* NULL: of what concerns one protocol only, nothing is said without a find */
+    void (*find)(doctor *to);
+} looks[] = {
+    {"members", doctor_find_members}, {"notices", find_notices},   {"history", find_history},
+    {"write concern", find_writes},   {NULL, find_names_of_locks}, {"clock", doctor_find_clocks},
+    {NULL, find_judging_clock},
+};
+
 hf_code mongo_doctor(hf_store *base, hf_finding_fn each, void *ctx, hf_error *err)
 {
     doctor to = {.store = (mongo_store *)base, .each = each, .ctx = ctx};
     hf_code code = find_reach(&to, err);
-    if (code)
-        return code;
-    doctor_find_members(&to);
-    find_notices(&to);
-    find_history(&to);
-    find_writes(&to);
-    find_names_of_locks(&to);
-    doctor_find_clocks(&to);
-    find_judging_clock(&to);
-    return HF_OK;
+    for (size_t i = 0; i < sizeof looks / sizeof *looks && !code; i++)
+        if (doctor_has_time(&to, looks[i].topic))
+            looks[i].find(&to);
+    return code;
 }

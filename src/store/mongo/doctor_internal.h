@@ -21,6 +21,12 @@ void doctor_advise(doctor *to, const char *topic, const char *format, ...)
 double doctor_mono_ms(const doctor *to);
 hf_code doctor_ask_admin(mongo_store *store, const char *text, mongo_reply *reply, hf_error *err);
 
+/* What was to be looked at, and gave no answer. */
+void doctor_tell_unknown(doctor *to, const char *topic, const hf_error *why);
+/* Whether there is time for another look; if not, says of this topic, unless it is NULL, that it
+ * was not looked at. */
+bool doctor_has_time(doctor *to, const char *topic);
+
 /* doctor_members.c: who belongs to the set, what a crash of the primary costs; then, who is silent,
  * and what the members' clocks say. */
 void doctor_find_members(doctor *to);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* doctor_members.c: checks the set: its members and how it elects, who is silent, and what the
  * members' clocks say; doctor.c calls it. */
+#include "core/error.h"
 #include "core/lease.h"
 #include "store/mongo/doctor_internal.h"
 #include "store/mongo/driver/builder.h"
@@ -57,6 +58,8 @@ static void find_set(doctor *to)
         doctor_tell(
             to, "members", false,
             "a replica set; this user may not see its members (role clusterMonitor on admin)");
+    else if (error_is_no_answer(code))
+        doctor_tell_unknown(to, "members", &error);
     else if (code)
         doctor_tell(to, "members", false, "a replica set; its members are not shown: %s",
                     error.text);
@@ -109,9 +112,12 @@ static void find_election(doctor *to)
 {
     hf_error error;
     mongo_reply reply;
-    if (!doctor_ask_admin(to->store, "{'replSetGetConfig': 1}", &reply, &error))
+    hf_code code = doctor_ask_admin(to->store, "{'replSetGetConfig': 1}", &reply, &error);
+    if (!code)
         tell_election(
             to, mongo_int_at(&reply.doc, "config.settings.electionTimeoutMillis", ELECTION_MS));
+    else if (error_is_no_answer(code))
+        doctor_tell_unknown(to, "election", &error);
     bson_destroy(&reply.doc);
 }
 
@@ -165,7 +171,7 @@ static void find_offset(doctor *to, mongo_connection *connection,
     if (mongo_scan_is_silent(&connection->scan, host))
         return;
     if (!measure(to, connection->client, mongoc_server_description_id(server), &offset_ms)) {
-        doctor_tell(to, "clock", false, "%s does not answer", host);
+        doctor_advise(to, "clock", "%s does not answer", host);
         return;
     }
     if (!all->n || offset_ms < all->low_ms)

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* doctor_tell.c: gives the caller what the doctor finds, and asks the servers for it; both other
  * parts of the doctor call it. */
+#include "core/lease.h"
 #include "store/mongo/doctor_internal.h"
+#include "store/mongo/driver/bound.h"
 #include "store/mongo/driver/text.h"
 
 #include <stdarg.h>
@@ -33,6 +35,21 @@ void doctor_advise(doctor *to, const char *topic, const char *format, ...)
     va_start(args, format);
     tell_all(to, (hf_finding){.topic = topic, .wants_care = true}, format, args);
     va_end(args);
+}
+
+void doctor_tell_unknown(doctor *to, const char *topic, const hf_error *why)
+{
+    doctor_advise(to, topic, "not known: %s", why->text);
+}
+
+bool doctor_has_time(doctor *to, const char *topic)
+{
+    const hf_bound *bound = mongo_bound_now();
+    bool is_over = bound && mono_reached(bound->until, mongo_mono(to->store));
+    if (is_over && topic)
+        doctor_advise(to, topic,
+                      "not looked at: answers came so slowly that there was no time left");
+    return !is_over;
 }
 
 double doctor_mono_ms(const doctor *to)
