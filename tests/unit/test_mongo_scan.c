@@ -159,6 +159,23 @@ static void test_it_tells_what_each_said(void **state)
     assert_string_equal(text, "a:1 is ");
 }
 
+static void test_a_certificate_that_does_not_verify(void **state)
+{
+    char text[200];
+    (void)state;
+    ask_three(4000);
+    mongo_scan_misses(&scan, "a:1", "refused");
+    assert_false(mongo_scan_is_untrusted(&scan));
+    mongo_scan_distrusts(&scan, "b:2", "not verified");
+    assert_true(mongo_scan_is_untrusted(&scan));
+    mongo_scan_tell(&scan, 2500, text, sizeof text);
+    assert_string_equal(text, "a:1: refused, b:2: not verified, c:3 is silent (1.5 s)");
+    hear("c:3", SECONDARY, 1010); /* which may become the primary */
+    assert_false(mongo_scan_is_untrusted(&scan));
+    mongo_scan_distrusts(&scan, "c:3", "too late");
+    assert_false(mongo_scan_is_untrusted(&scan));
+}
+
 #define TEST(name) cmocka_unit_test_teardown(name, end)
 
 int main(void)
@@ -174,6 +191,7 @@ int main(void)
         TEST(test_what_belongs_to_no_set_or_another_is_passed_over),
         TEST(test_a_server_that_ends_is_none),
         TEST(test_it_tells_what_each_said),
+        TEST(test_a_certificate_that_does_not_verify),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -224,7 +224,7 @@ static void find_silent(doctor *to, const mongo_scan *scan)
                 "%s has not answered for %.1f s: it delays no call, but cannot take over, and "
                 "a majority is nearer to being lost; is it running, and can this host reach it?",
                 asked->host, (double)mongo_scan_took_ms(scan) / 1000);
-        else if (asked->said == MONGO_FAILED)
+        else if (asked->said != MONGO_ANSWERED)
             doctor_advise(to, "members", "%s cannot be asked: %s", asked->host, asked->what);
     }
 }

@@ -139,7 +139,9 @@ static hf_code run(mongo_store *store, const mongo_call *call, const bson_t *com
         *again = connection->is_hinted && mongo_connection_is_unsent(&error);
         mongo_connection_explain(connection, &error);
         reply->server_code = (int32_t)mongo_int_at(&reply->doc, "code", 0);
-        code = mongo_fault(store, call, &error, &reply->doc, err);
+        code = mongo_connection_is_untrusted(connection)
+                   ? mongo_untrusted(store, call, &error, err)
+                   : mongo_fault(store, call, &error, &reply->doc, err);
     }
     mongo_pool_give(store, pool, call, connection, code == HF_UNREACHABLE || code == HF_UNKNOWN);
     return ok && call->writes ? mongo_write_fault(store, call, reply, err) : code;

@@ -13,6 +13,7 @@
 #include "store/kernel_time.h"
 #include "store/mongo/driver/builder.h"
 #include "store/mongo/driver/pool.h"
+#include "store/mongo/driver/server.h"
 #include "store/mongo/driver/set.h"
 #include "store/mongo/driver/store.h"
 #include "store/mongo/driver/stream.h"
@@ -301,6 +302,12 @@ bool mongo_connection_is_cut(const mongo_connection *connection)
 bool mongo_connection_is_unsent(const bson_error_t *error)
 {
     return error->domain == MONGOC_ERROR_SERVER_SELECTION;
+}
+
+bool mongo_connection_is_untrusted(const mongo_connection *connection)
+{
+    return atomic_load(&connection->store->topology) == MONGO_UNSEEN &&
+           mongo_scan_is_untrusted(&connection->scan);
 }
 
 void mongo_connection_explain(const mongo_connection *connection, bson_error_t *error)

@@ -59,6 +59,10 @@ void mongo_connection_begin(mongo_connection *connection, int64_t quiet_ms);
 void mongo_connection_explain(const mongo_connection *connection, bson_error_t *error);
 /* Its caller waits no longer, which says nothing about the server. */
 bool mongo_connection_is_cut(const mongo_connection *connection);
+/* No server of this store has ever answered, because a certificate does not verify. That does not
+ * pass by itself; but a client that was connected asks again, as certificates are exchanged, too.
+ */
+bool mongo_connection_is_untrusted(const mongo_connection *connection);
 /* No server was chosen, so nothing was sent. */
 bool mongo_connection_is_unsent(const bson_error_t *error);
 

@@ -155,17 +155,34 @@ static int told_of(const char *message, bool *is_cut)
     return length;
 }
 
-static hf_code word(const mongo_store *store, const mongo_call *call, hf_code code, bool is_late,
-                    const char *message, hf_error *err)
+static hf_code word_with(const mongo_store *store, const mongo_call *call, hf_code code,
+                         const char *message, const char *remedy, const char *limit, hf_error *err)
 {
-    char limit[80];
     bool is_cut;
     int length = told_of(message, &is_cut);
     return error_set(err, code,
                      "mongodb at %.120s, database %.64s: %s%s%.80s%s failed: %.*s%s; %s%s",
                      store->uri.hosts, store->uri.database, call->what, call->name ? " \"" : "",
                      call->name ? call->name : "", call->name ? "\"" : "", length, message,
-                     is_cut ? " ..." : "", remedy_of(code), limit_of(store, call, is_late, limit));
+                     is_cut ? " ..." : "", remedy, limit);
+}
+
+static hf_code word(const mongo_store *store, const mongo_call *call, hf_code code, bool is_late,
+                    const char *message, hf_error *err)
+{
+    char room[80];
+    const char *limit = limit_of(store, call, is_late, room);
+    return word_with(store, call, code, message, remedy_of(code), limit, err);
+}
+
+hf_code mongo_untrusted(const mongo_store *store, const mongo_call *call, const bson_error_t *error,
+                        hf_error *err)
+{
+    return word_with(
+        store, call, HF_UNUSABLE, error->message,
+        "has tlsCAFile the authority that signed it, does the URI call the member as its "
+        "certificate does, and has it not expired?",
+        "", err);
 }
 
 /* Unlike what a user may not do, which a server says that is at work. */

@@ -11,6 +11,9 @@
  * authentication is HF_UNREACHABLE: see refusal.h. */
 hf_code mongo_fault(mongo_store *store, const mongo_call *call, const bson_error_t *error,
                     const bson_t *reply, hf_error *err);
+/* No server is asked, because a certificate does not verify: HF_UNUSABLE, as that does not pass. */
+hf_code mongo_untrusted(const mongo_store *store, const mongo_call *call, const bson_error_t *error,
+                        hf_error *err);
 /* Errors inside a reply that says ok: of a write, or of its write concern. */
 hf_code mongo_write_fault(const mongo_store *store, const mongo_call *call, mongo_reply *reply,
                           hf_error *err);

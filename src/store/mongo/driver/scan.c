@@ -126,13 +126,34 @@ void mongo_scan_hears(mongo_scan *scan, const char *host, const bson_t *hello, i
         scan->names_primary = true;
 }
 
-void mongo_scan_misses(mongo_scan *scan, const char *host, const char *why)
+static void fails(mongo_scan *scan, const char *host, mongo_said how, const char *why)
 {
     mongo_asked *asked = find(scan, host);
     if (!asked || asked->said != MONGO_SILENT)
         return;
-    asked->said = MONGO_FAILED;
+    asked->said = how;
     snprintf(asked->what, sizeof asked->what, "%s", why);
+}
+
+void mongo_scan_misses(mongo_scan *scan, const char *host, const char *why)
+{
+    fails(scan, host, MONGO_FAILED, why);
+}
+
+void mongo_scan_distrusts(mongo_scan *scan, const char *host, const char *why)
+{
+    fails(scan, host, MONGO_UNTRUSTED, why);
+}
+
+bool mongo_scan_is_untrusted(const mongo_scan *scan)
+{
+    bool is_any = false;
+    for (size_t i = 0; i < scan->n; i++) {
+        if (scan->of[i].said == MONGO_ANSWERED)
+            return false;
+        is_any |= scan->of[i].said == MONGO_UNTRUSTED;
+    }
+    return is_any;
 }
 
 int64_t mongo_scan_ends_ms(const mongo_scan *scan)
@@ -171,7 +192,7 @@ void mongo_scan_tell(const mongo_scan *scan, int64_t now_ms, char *out, size_t s
                     ? snprintf(out + used, size - used, "%s%s is silent (%.1f s)", joint,
                                asked->host, (double)(now_ms - scan->began_ms) / 1000)
                     : snprintf(out + used, size - used,
-                               asked->said == MONGO_FAILED ? "%s%s: %s" : "%s%s is %s", joint,
+                               asked->said == MONGO_ANSWERED ? "%s%s is %s" : "%s%s: %s", joint,
                                asked->host, asked->what);
         used += n > 0 ? (size_t)n : 0;
     }

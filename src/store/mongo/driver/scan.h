@@ -12,7 +12,12 @@
 
 #define MONGO_HOST_SIZE 280 /* "host:port" */
 
-typedef enum mongo_said { MONGO_SILENT, MONGO_ANSWERED, MONGO_FAILED } mongo_said;
+typedef enum mongo_said {
+    MONGO_SILENT,
+    MONGO_ANSWERED,
+    MONGO_FAILED,
+    MONGO_UNTRUSTED, /* it failed, because its certificate does not verify */
+} mongo_said;
 
 typedef struct mongo_asked {
     char host[MONGO_HOST_SIZE];
@@ -47,9 +52,13 @@ void mongo_scan_done(mongo_scan *scan);
 void mongo_scan_asks(mongo_scan *scan, const char *host, int64_t now_ms);
 void mongo_scan_hears(mongo_scan *scan, const char *host, const bson_t *hello, int64_t now_ms);
 void mongo_scan_misses(mongo_scan *scan, const char *host, const char *why);
+/* The same, because its certificate does not verify. */
+void mongo_scan_distrusts(mongo_scan *scan, const char *host, const char *why);
 
 /* When those that are silent are awaited no longer. */
 int64_t mongo_scan_ends_ms(const mongo_scan *scan);
+/* Nobody has answered, and of at least one the certificate does not verify. */
+bool mongo_scan_is_untrusted(const mongo_scan *scan);
 bool mongo_scan_is_silent(const mongo_scan *scan, const char *host);
 /* For how long the silent ones were awaited. */
 int64_t mongo_scan_took_ms(const mongo_scan *scan);

@@ -37,12 +37,16 @@ static hf_code note_server(mongo_store *store, const mongoc_server_description_t
     return HF_OK;
 }
 
-/* Nobody is there, or they belong to another set than the URI names. */
-static hf_code refuse_found(mongo_store *store, const mongo_call *call, const bson_error_t *error,
+/* Nobody is there, or is trusted, or they belong to another set than the URI names. */
+static hf_code refuse_found(mongo_store *store, const mongo_call *call,
+                            const mongo_connection *connection, const bson_error_t *error,
                             hf_error *err)
 {
     hf_code code = mongo_other_set(store, err);
-    return code ? code : mongo_fault(store, call, error, NULL, err);
+    if (code)
+        return code;
+    return mongo_connection_is_untrusted(connection) ? mongo_untrusted(store, call, error, err)
+                                                     : mongo_fault(store, call, error, NULL, err);
 }
 
 hf_code mongo_ready(mongo_store *store, hf_error *err)
@@ -59,7 +63,8 @@ hf_code mongo_ready(mongo_store *store, hf_error *err)
         mongoc_client_select_server(connection->client, true, NULL, &error);
     if (!server)
         mongo_connection_explain(connection, &error);
-    code = server ? note_server(store, server, err) : refuse_found(store, &call, &error, err);
+    code = server ? note_server(store, server, err)
+                  : refuse_found(store, &call, connection, &error, err);
     mongoc_server_description_destroy(server);
     mongo_pool_give(store, &store->work, &call, connection, code != HF_OK);
     return code;

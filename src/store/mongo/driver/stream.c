@@ -84,6 +84,14 @@ static void add_stream(poller *p, mongoc_stream_poll_t *one)
         p->next_ms = t->next_ms;
 }
 
+/* The driver has one code for all errors of a handshake. OpenSSL says "certificate verify failed"
+ * of one that no authority has signed or that has expired, the driver "Failed certificate
+ * verification" of another name. */
+static bool is_of_certificate(const bson_error_t *error)
+{
+    return strcasestr(error->message, "certificate verif");
+}
+
 /* The driver leaves the handshake to what opens its streams. Returns what it is told. */
 static int shake(stream *s, int wanted)
 {
@@ -96,7 +104,10 @@ static int shake(stream *s, int wanted)
     s->shake_events = events;
     if (events)
         return 0;
-    mongo_scan_misses(&s->of->scan, s->host, error.message);
+    if (is_of_certificate(&error))
+        mongo_scan_distrusts(&s->of->scan, s->host, error.message);
+    else
+        mongo_scan_misses(&s->of->scan, s->host, error.message);
     return POLLERR;
 }
 
