@@ -192,8 +192,12 @@ hf_id bed_session(hf_store *store, int32_t ttl_ms)
                        .started_at = {bed_wall_ms()},
                        .app = "conformance",
                        .host = "here"};
+    const hf_beat says = {.begins = &self};
+    hf_session_state seen;
     hf_error err;
     assert_code(HF_OK, store->ops->session_begin(store, &self, &err), &err);
+    /* other stores see it when a beat, or a step, has been acknowledged (R3) */
+    assert_code(HF_OK, store->ops->session_beat(store, self.id, &says, &seen, &err), &err);
     return self.id;
 }
 

@@ -39,8 +39,8 @@ void lease_depart_close(hf_client *client, bool store_answers)
         lease_kept_drop(client, one);
     }
     n_left += lease_kept_free(client);
-    if (n_left)
-        client_log(client, HF_LOG_WARNING,
+    if (n_left) /* their callers were told so */
+        client_log(client, HF_LOG_INFO,
                    "%zu releases of leases were not acknowledged: their locks are free when the "
                    "leases are over",
                    n_left);

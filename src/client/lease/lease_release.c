@@ -336,7 +336,7 @@ static hf_code keep(hf_client *client, const lease_ids *ids, hf_mono since, hf_e
     hf_error why = *err;
     if (lease_is_plain(client) || !lease_keep(client, ids, since))
         return err->code;
-    return error_set(err, why.code, "%.400s; its release is sent until the store answers",
+    return error_set(err, why.code, "%.400s; its release is sent again as long as this client lives",
                      why.text);
 }
 
