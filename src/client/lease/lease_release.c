@@ -336,8 +336,8 @@ static hf_code keep(hf_client *client, const lease_ids *ids, hf_mono since, hf_e
     hf_error why = *err;
     if (lease_is_plain(client) || !lease_keep(client, ids, since))
         return err->code;
-    return error_set(err, why.code, "%.400s; its release is sent again as long as this client lives",
-                     why.text);
+    return error_set(err, why.code,
+                     "%.400s; its release is sent again as long as this client lives", why.text);
 }
 
 hf_code lease_release(hf_client *client, const lease_ids *ids, hf_error *err)
