@@ -295,6 +295,7 @@ typedef struct hf_beat {
     /* The session, until one of its beats was acknowledged; then NULL. If it is missing, the beat
      * begins it, as its begin may have been taken back (R3), unless this store takes none back. */
     const hf_session *begins;
+    int64_t begins_at; /* the number of the beat then: one that it never had */
 } hf_beat;
 
 /* The wait report of a living session's last beat. */

@@ -321,6 +321,7 @@ static void test_a_break_that_has_asked_has_patience_again(void **state)
                  "1200 a look at x\n"
                  "1200 waits for no call\n"
                  "1200 waits until 4107\n"
+                 "1200 a look at 1 sessions\n"
                  "1200 waits for no call\n"
                  "1200 waits until 4107\n"
                  "1200 a x: abandon(broken by a@:1: out of hand): not sent, HF_UNREACHABLE\n"

@@ -836,6 +836,46 @@ static void test_a_break_of_the_dead(void **state)
     end();
 }
 
+/* Somebody removes the session with the ask in it, and its next beat begins it again. */
+static void test_a_break_whose_ask_was_removed(void **state)
+{
+    (void)state;
+    begin("memory:break-removed", (hf_options){.ttl_ms = 2000});
+    play(take_part, &x, 100);
+    stage_act(break_it, &why);
+    stage_run(100);
+    stage_drop_session(a, a->session.self.id);
+    stage_run(2200);
+    stage_forget();
+    stage_run(4000);
+    stage_expect("2500 c look at x\n"
+                 "2600 c look at x\n"
+                 "2664 a beat, seen 1103112293778\n"
+                 "2664 x is lost, 1325 ms left: x was broken by operator: maintenance\n"
+                 "2700 c look at x\n"
+                 "2800 c look at x\n"
+                 "2900 c look at x\n"
+                 "3000 c look at x\n"
+                 "3100 c look at x\n"
+                 "3200 c look at x\n"
+                 "3300 c look at x\n"
+                 "3330 a beat, seen 1103112293779\n"
+                 "3400 c look at x\n"
+                 "3500 c look at x\n"
+                 "3600 c look at x\n"
+                 "3700 c look at x\n"
+                 "3800 c look at x\n"
+                 "3900 c look at x\n"
+                 "3989 a x: abandon(broken by operator: maintenance)\n"
+                 "3996 a beat, seen 1103112293780, answered 1\n"
+                 "4000 c look at x\n"
+                 "4000 broken x: yes\n"
+                 "4662 a beat, seen 1103112293781\n"
+                 "5328 a beat, seen 1103112293782\n"
+                 "5994 a beat, seen 1103112293783\n");
+    end();
+}
+
 /* Twice it does not get there, and then it is refused. */
 static void break_with(const char *uri, faulty_call call, bool by_force)
 {
@@ -1156,6 +1196,7 @@ int main(void)
         cmocka_unit_test(test_a_break_of_the_second_token),
         cmocka_unit_test(test_breaks_that_cannot_be),
         cmocka_unit_test(test_a_break_of_the_dead),
+        cmocka_unit_test(test_a_break_whose_ask_was_removed),
         cmocka_unit_test(test_breaks_whose_calls_fail),
         cmocka_unit_test(test_a_break_that_is_cancelled),
         cmocka_unit_test(test_a_break_follows_an_upgrade),

@@ -84,6 +84,35 @@ static void cut_off(int times)
         .who = 'b', .call = FAULTY_SESSIONS_LOOK, .before = HF_UNREACHABLE, .times = times});
 }
 
+/* Its caller is back while it is being sent: two at once would take each other's for a loss. */
+static void test_a_repeat_while_it_is_being_sent(void **state)
+{
+    (void)state;
+    make_one("memory:departing-repeat", &plain);
+    cut_off(5);
+    stage_let_fail(
+        (stage_fault){.who = 'b', .call = FAULTY_STEP, .is = stage_is_leave, .late_ms = 80});
+    act(release, b, 130);
+    act(release, b, 200);
+    act(release, b, 100);
+    stage_expect("2000 b look at 1 sessions: not sent, HF_UNREACHABLE\n"
+                 "2010 b look at 1 sessions: not sent, HF_UNREACHABLE\n"
+                 "2026 b look at 1 sessions: not sent, HF_UNREACHABLE\n"
+                 "2053 b look at 1 sessions: not sent, HF_UNREACHABLE\n"
+                 "2100 b look at 1 sessions: not sent, HF_UNREACHABLE\n"
+                 "2100 released: injected; its release is sent again as long as this client lives\n"
+                 "2100 b look at 1 sessions\n"
+                 "2100 b ask\n"
+                 "2100 b look at 1 sessions\n"
+                 "2100 b x: leave\n"
+                 "2130 released: x: its release is just being sent again\n"
+                 "2180 b end\n"
+                 "2330 b look at 1 sessions\n"
+                 "2330 b look at x for sure\n"
+                 "2330 released: yes\n");
+    stage_end();
+}
+
 static void test_it_is_sent_until_the_store_answers(void **state)
 {
     (void)state;
@@ -408,6 +437,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_it_is_sent_until_the_store_answers),
+        cmocka_unit_test(test_a_repeat_while_it_is_being_sent),
         cmocka_unit_test(test_the_next_one_need_not_wait_for_the_lease),
         cmocka_unit_test(test_a_call_that_repeats_it),
         cmocka_unit_test(test_it_is_not_renewed_here),

@@ -48,7 +48,6 @@ static void test_a_session_that_is_missing_has_no_name(void **state)
                  "0 b x: enter\n"
                  "400 b look at 1 sessions\n"
                  "500 b look at 1 sessions, trusting\n"
-                 "500 b begin a lease\n"
                  "500 b x: leave-unused\n"
                  "500 b is told HF_TIMEOUT: x was not free in time: held by another session\n");
     end();

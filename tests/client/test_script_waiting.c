@@ -616,16 +616,38 @@ static void test_a_holder_whose_session_begins_again(void **state)
                  "3433 b look at 1 sessions\n"
                  "4524 b look at x since 2\n"
                  "6034 b look at x since 2\n"
-                 "6666 a beat, seen 2\n"
+                 "6666 a beat, seen 1103114960776\n"
                  "6666 b beat, seen 2, waits\n"
                  "6766 b look at 1 sessions\n"
                  "7553 b look at x since 2\n"
                  "9453 b look at x since 2\n"
-                 "9999 a beat, seen 3\n"
+                 "9999 a beat, seen 1103114960777\n"
                  "9999 b beat, seen 3, waits\n"
                  "10000 a look at x since 1\n"
                  "10099 b look at 1 sessions\n"
                  "11829 b look at x since 2\n");
+    end();
+}
+
+/* Its first beat gets no answer; then it begins the session again, and is cut off. */
+static void test_a_beat_that_begins_again_is_another(void **state)
+{
+    (void)state;
+    hold("memory:another", (hf_options){.clock_trust_ms = -1});
+    stage_act(take_part, &waits);
+    stage_run(3000);
+    stage_let_fail((stage_fault){.who = 'a', .call = FAULTY_BEAT, .after = HF_UNKNOWN});
+    stage_let_fail((stage_fault){.who = 'a', .call = FAULTY_BEAT, .before = HF_UNREACHABLE});
+    stage_run(500);
+    stage_drop_session(b, a->session.self.id);
+    stage_run(500);
+    stage_let_fail(
+        (stage_fault){.who = 'a', .call = FAULTY_BEAT, .before = HF_UNREACHABLE, .times = 1000});
+    stage_run(9800);
+    assert_null(waits.lock);
+    stage_run(2000);
+    assert_non_null(waits.lock);
+    stage_forget();
     end();
 }
 
@@ -648,6 +670,46 @@ static void test_who_waits_outside_has_no_session(void **state)
     stage_run(12000);
     assert_int_equal(b->session.state, SESSION_ALIVE);
     stage_forget();
+    end();
+}
+
+static void hold_x_want_y(void *arg)
+{
+    part *parts = arg;
+    take_part(&parts[0]);
+    stage_sleep(20000);
+    take_part(&parts[1]);
+}
+
+/* It held nothing when it entered; now another thread holds y for the same actor, and who holds x
+ * waits for that. */
+static void test_a_deadlock_of_one_that_rests_outside(void **state)
+{
+    (void)state;
+    const hf_lock_options of_c = {.wait_ms = HF_WAIT_FOREVER, .actor = "C"};
+    begin("memory:outside-deadlock", defaults);
+    part parts[] = {{.client = a, .name = "x", .options = of_c},
+                    {.client = a, .name = "y", .options = of_c}};
+    stage_act(hold_x_want_y, parts);
+    stage_run(100);
+    int32_t most = b->queue_max;
+    b->queue_max = 0;
+    waits.options = (hf_lock_options){.wait_ms = HF_WAIT_FOREVER, .actor = "B"};
+    stage_act(take_part, &waits);
+    stage_run(1);
+    b->queue_max = most;
+    stage_run(14000);
+    assert_int_equal(b->session.state, SESSION_NONE);
+    more.options.actor = "B";
+    play(take_part, &more, 6000);
+    assert_non_null(b->hold->requests);
+    stage_run(60000);
+    assert_null(b->hold->requests);
+    hf_lock_close(more.lock);
+    more.lock = NULL;
+    stage_run(1000);
+    stage_forget();
+    close_parts((part *const[]){&parts[1], &parts[0]}, 2);
     end();
 }
 
@@ -1613,7 +1675,9 @@ int main(void)
         cmocka_unit_test(test_a_holder_that_was_asked_long_ago),
         cmocka_unit_test(test_a_holder_that_is_marked),
         cmocka_unit_test(test_a_holder_whose_session_begins_again),
+        cmocka_unit_test(test_a_beat_that_begins_again_is_another),
         cmocka_unit_test(test_who_waits_outside_has_no_session),
+        cmocka_unit_test(test_a_deadlock_of_one_that_rests_outside),
         cmocka_unit_test(test_the_dead_are_no_reason_to_refuse),
         cmocka_unit_test(test_a_try_after_an_outage),
         cmocka_unit_test(test_calls_of_the_judge_that_fail),

@@ -192,7 +192,7 @@ hf_id bed_session(hf_store *store, int32_t ttl_ms)
                        .started_at = {bed_wall_ms()},
                        .app = "conformance",
                        .host = "here"};
-    const hf_beat says = {.begins = &self};
+    const hf_beat says = {.begins = &self, .begins_at = 2};
     hf_session_state seen;
     hf_error err;
     assert_code(HF_OK, store->ops->session_begin(store, &self, &err), &err);

@@ -153,8 +153,9 @@ typedef struct late {
     hf_leave before; /* the pass's */
     bool has_enter, has_change, has_pass;
     hf_session self; /* that begins */
-    bool begins;     /* a beat may */
-    char *waits;     /* that a beat says */
+    bool begins;     /* a beat may, with this number: */
+    int64_t begins_at;
+    char *waits; /* that a beat says */
     int64_t seen;
     hf_session_state state;
 } late;
@@ -217,7 +218,10 @@ static void land_beat(const late *l)
 {
     hf_session_state state;
     hf_error err;
-    hf_beat says = {.waits = l->waits, .seen = l->seen, .begins = l->begins ? &l->self : NULL};
+    hf_beat says = {.waits = l->waits,
+                    .seen = l->seen,
+                    .begins = l->begins ? &l->self : NULL,
+                    .begins_at = l->begins_at};
     l->to->ops->session_beat(l->to, l->state.session.id, &says, &state, &err);
 }
 
@@ -361,6 +365,7 @@ static hf_code beat(hf_store *base, hf_id id, const hf_beat *says, hf_session_st
                               .state.session.id = id,
                               .self = says->begins ? *says->begins : (hf_session){.pid = 0},
                               .begins = says->begins != NULL,
+                              .begins_at = says->begins_at,
                               .waits = says->waits ? strdup(says->waits) : NULL,
                               .seen = says->seen});
         return code;

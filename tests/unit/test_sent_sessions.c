@@ -85,7 +85,7 @@ static void test_beats(void **state)
     beat("that answers", &says, "{'ok': 1, 'value': " SESSION("01", "") "}");
     beat("marked", &says, "{'ok': 1, 'value': null}");
     const hf_session self = {.id = id_of(1), .ttl_ms = 9000, .pid = 5, .app = "app"};
-    const hf_beat first = {.begins = &self};
+    const hf_beat first = {.begins = &self, .begins_at = 77};
     beat("that may begin it", &first, "{'ok': 1, 'value': " SESSION("01", "") "}");
     answers_give("findAndModify", "{'ok': 0, 'code': 11000}");
     beat("that may begin it, and finds it dead", &first, "{'ok': 1, 'value': null}");

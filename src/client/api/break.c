@@ -25,6 +25,7 @@ typedef struct target {
     char who[HF_TEXT_MAX + 1];
     bool is_asked;
     bool is_missing; /* its session was, when it was to be asked */
+    int64_t beat;    /* its session's then; 0: it was dead, or missing */
 } target;
 
 /* until: when none of those that were asked can be believed any more. ends: until when a store that
@@ -144,11 +145,13 @@ static hf_code look_at_session(breaking *b, target *t, bool *is_dead, hf_error *
     hf_store *store = b->client->store;
     hf_code code = store->ops->sessions_look(store, &t->holder.session, 1, -1, &state, err);
     t->is_missing = !code && state.presence == HF_MISSING;
+    t->beat = 0;
     if (code || t->is_missing)
         return code;
     session_who(&state.session, t->who);
     *is_dead = state.presence == HF_DEAD ||
                (state.is_gone && store->ops->session_mark(store, &state, err) == HF_OK);
+    t->beat = *is_dead ? 0 : state.beat;
     return HF_OK;
 }
 
@@ -242,16 +245,33 @@ static hf_code bar_once(breaking *b, target *t, hf_error *err)
     return HF_OK;
 }
 
+/* If somebody has removed it, and its next beat has begun it again, the ask is gone. One that is
+ * missing only now begins no more, but for that beat. */
+static hf_code see_anew(breaking *b, target *t, hf_error *err)
+{
+    hf_session_state state;
+    hf_store *store = b->client->store;
+    hf_code code = store->ops->sessions_look(store, &t->holder.session, 1, -1, &state, err);
+    if (code)
+        return code;
+    if (state.presence == HF_MISSING)
+        return bar_once(b, t, err);
+    if (state.presence == HF_LIVE && session_is_anew(t->beat, state.beat))
+        t->is_asked = false;
+    return HF_OK;
+}
+
 static hf_code bar_missing(breaking *b, bool *all, hf_error *err)
 {
     *all = true;
     for (size_t i = 0; i < b->n; i++) {
         target *t = &b->targets[i];
         unsigned failures = 0;
-        hf_code code = HF_OK;
+        hf_code code;
         BOUND_SCOPE(b->client->store, b->ends, b->options->cancel);
-        while (t->is_missing && may_retry(b, code = bar_once(b, t, err), &failures))
-            ;
+        do
+            code = t->is_missing ? bar_once(b, t, err) : t->beat ? see_anew(b, t, err) : HF_OK;
+        while (may_retry(b, code, &failures));
         if (code)
             return code;
         *all &= t->is_asked;

@@ -208,19 +208,13 @@ hf_code client_look_at_sessions(hf_client *client, const hf_id *ids, size_t n, i
     return store->ops->sessions_look(store, ids, n, trust_ms, states, err);
 }
 
-hf_code client_begin_missing(hf_client *client, const hf_session_state *seen, hf_error *err)
-{
-    hf_session first = seen->session;
-    first.started_at = client_wall(client);
-    return client->store->ops->session_begin(client->store, &first, err);
-}
-
 hf_code client_mark(hf_client *client, const hf_session_state *seen, hf_error *err)
 {
     hf_store *store = client->store;
     hf_session_state first = {.session = seen->session, .beat = 1};
     if (seen->presence != HF_MISSING)
         return store->ops->session_mark(store, seen, err);
-    hf_code code = client_begin_missing(client, seen, err);
+    first.session.started_at = client_wall(client);
+    hf_code code = store->ops->session_begin(store, &first.session, err);
     return code ? code : store->ops->session_mark(store, &first, err);
 }

@@ -97,9 +97,6 @@ hf_wall client_wall(hf_client *client);
  * be; the others are given. */
 hf_code client_look_at_sessions(hf_client *client, const hf_id *ids, size_t n, int64_t trust_ms,
                                 hf_session_state *states, hf_error *err);
-/* Begins a session that was seen missing, as nobody's: it will not beat, and can be judged.
- * HF_HELD: it has begun meanwhile. */
-hf_code client_begin_missing(hf_client *client, const hf_session_state *seen, hf_error *err);
 /* Marks a session that is as it was seen, like the store's call. One that is missing is begun, as
  * nobody's, and marked, so that it cannot begin later and believe what is taken from it now.
  * HF_HELD: it lives, or has begun meanwhile. */

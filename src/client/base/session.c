@@ -89,6 +89,18 @@ bool session_beats_locked(hf_client *client, hf_mono now)
     return is_due;
 }
 
+#define ANEW ((int64_t)1 << 40) /* no session beats so often */
+
+int64_t session_beat_anew(hf_mono now)
+{
+    return ANEW + now.ns / 1000;
+}
+
+bool session_is_anew(int64_t former, int64_t beat)
+{
+    return beat < former || (former < ANEW && beat >= ANEW);
+}
+
 void session_renewed_locked(hf_client *client, hf_mono sent, const hf_session_state *state)
 {
     struct session *session = &client->session;

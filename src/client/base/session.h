@@ -49,6 +49,11 @@ bool session_is_present_locked(const hf_client *client, hf_id session); /* and n
 bool session_beats_locked(hf_client *client, hf_mono now); /* a beat is due, and is sent now */
 void session_renewed_locked(hf_client *client, hf_mono sent, const hf_session_state *state);
 void session_not_renewed_locked(hf_client *client, const hf_error *err);
+/* The number of a beat, sent now, that begins the session again: one that it never had. */
+/* The number of a beat, sent now, that begins the session again: one that it never had. */
+int64_t session_beat_anew(hf_mono now);
+/* Whether a session with this beat was begun again since it had the former one. */
+bool session_is_anew(int64_t former, int64_t beat);
 /* Whether a lock depends on the beats from now on. */
 void session_holds_locked(hf_client *client, bool holds);
 /* The next beat is sent at once, unless the last was less than ms milliseconds ago. */

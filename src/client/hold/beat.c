@@ -92,8 +92,10 @@ hf_mono beat_tick(hf_client *client, hf_mono now)
     bool is_due = session_beats_locked(client, now);
     hf_session self = session->self;
     hf_id answered[HF_ASKS_MAX];
-    hf_beat says = {
-        .answered = answered, .seen = session->seen, .begins = session->is_lasting ? NULL : &self};
+    hf_beat says = {.answered = answered,
+                    .seen = session->seen,
+                    .begins = session->is_lasting ? NULL : &self,
+                    .begins_at = session_beat_anew(now)};
     char *waits = is_due ? long_waits_say_locked(client, now) : NULL;
     says.waits = waits;
     says.holds_nothing = hold_is_empty_locked(client);

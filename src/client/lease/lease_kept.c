@@ -16,6 +16,8 @@
 #define RETRY_FIRST_MS 5
 #define RETRY_MOST_MS 500
 #define KEPT_MOST 10000 /* the locks of more are free when their leases are over */
+#define KEPT_MOST_MS                                                                               \
+    1800000 /* its key may be forgotten after an hour, and then name another lease */
 
 static struct departures *list_locked(hf_client *client)
 {
@@ -81,6 +83,17 @@ void lease_forget(hf_client *client, const lease_ids *ids)
         one->is_over = true;
 }
 
+bool lease_withdraw(hf_client *client, const lease_ids *ids)
+{
+    MUTEX_SCOPE(&client->mutex);
+    struct departing *one = find_locked(client, ids->ticket);
+    if (one && !one->due.at)
+        return false;
+    if (one)
+        drop_locked(client, one);
+    return true;
+}
+
 bool lease_is_kept(hf_client *client, const lease_ids *ids)
 {
     MUTEX_SCOPE(&client->mutex);
@@ -98,6 +111,10 @@ struct departing *lease_kept_take(hf_client *client, hf_mono now, lease_farewell
     if (!slot)
         return NULL;
     struct departing *one = SCHEDULE_OWNER(slot, struct departing, due);
+    if (mono_ms_until(one->of.since, now) > KEPT_MOST_MS) {
+        drop_locked(client, one);
+        return NULL;
+    }
     schedule_remove(&all->due, slot);
     *of = one->of;
     return one;

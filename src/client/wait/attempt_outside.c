@@ -11,6 +11,7 @@
 #include "client/wait/attempt_internal.h"
 
 #include "client/hold/hold.h"
+#include "client/hold/long_waits.h"
 
 #include "core/backoff.h"
 #include "core/id.h"
@@ -106,12 +107,19 @@ static hf_mono peek(struct attempt *attempt, hf_mono now)
     return attempt->look_due;
 }
 
+/* By now: another thread may have taken a lock for the same actor since the enter. */
+static bool is_nested(const struct attempt *attempt)
+{
+    MUTEX_SCOPE(&attempt->request.client->mutex);
+    return long_waits_is_nested_locked(&attempt->request);
+}
+
 /* Its ticket is nowhere, and is not used any more. Only who holds something needs its reports. */
 static void rest(struct attempt *attempt)
 {
     struct lock_request *request = &attempt->request;
     hf_client *client = request->client;
-    if (request->is_unanswered || request->enter.is_nested || !id_is_zero(request->lease))
+    if (request->is_unanswered || is_nested(attempt) || !id_is_zero(request->lease))
         return;
     guardian_out(client, request->enter.entry.ticket);
     MUTEX_SCOPE(&client->mutex);
@@ -120,10 +128,19 @@ static void rest(struct attempt *attempt)
     life_rest_locked(client, attempt->look_due);
 }
 
+static hf_mono come_in(struct attempt *attempt, hf_mono now)
+{
+    attempt->state = ATTEMPT_ENTERS;
+    attempt->enter_due = now;
+    return now;
+}
+
 static hf_mono stay(struct attempt *attempt, hf_mono now)
 {
     hf_client *client = attempt->request.client;
     int64_t ms = look_ms(attempt, now);
+    if (id_is_zero(attempt->request.enter.entry.ticket) && is_nested(attempt))
+        return come_in(attempt, now); /* for a ticket, which is reported */
     attempt->state = ATTEMPT_OUTSIDE;
     attempt->request.is_in_flight = attempt->request.is_unanswered;
     attempt->request.enter.skips = false;
@@ -136,13 +153,6 @@ static hf_mono stay(struct attempt *attempt, hf_mono now)
 }
 
 /* ---- Its turn ---- */
-
-static hf_mono come_in(struct attempt *attempt, hf_mono now)
-{
-    attempt->state = ATTEMPT_ENTERS;
-    attempt->enter_due = now;
-    return now;
-}
 
 /* The record has given fewer numbers: it is another one than that which gave this number. */
 static bool is_void(const struct attempt *attempt)

@@ -27,7 +27,6 @@ typedef struct findings {
 typedef struct look {
     struct lock_request *request;
     struct ahead *ahead;
-    bool trusts; /* this is the last look, or the only one (R6) */
     findings found;
 } look;
 
@@ -186,21 +185,13 @@ static hf_code mark(look *l, const hf_session_state *state, hf_error *err)
     return lives_or_missing ? HF_OK : code;
 }
 
-/* A request that may not wait cannot watch what is missing. It begins it, so that later ones find a
- * session whose beats stand still (R6). */
-static hf_code begin_missing(look *l, const hf_session_state *state, hf_error *err)
-{
-    hf_code code = client_begin_missing(l->request->client, state, err);
-    return code == HF_HELD ? HF_OK : code;
-}
-
 static hf_code weigh(look *l, const hf_session_state *state, hf_mono now, hf_error *err)
 {
     remember(l, state);
     switch (judge_session(&l->ahead->judge, state, now)) {
     case JUDGE_LIVES:
         add_asked(l, state, now);
-        return l->trusts && state->presence == HF_MISSING ? begin_missing(l, state, err) : HF_OK;
+        return HF_OK;
     case JUDGE_OVERDUE:
         return mark(l, state, err);
     case JUDGE_IS_DEAD:
@@ -245,12 +236,12 @@ static hf_code weigh_all(look *l, hf_session_state *states, size_t n, hf_code co
     return of_this ? of_this : code;
 }
 
-static hf_code look_at(look *l, const hf_id *ids, size_t n, hf_error *err)
+static hf_code look_at(look *l, const hf_id *ids, size_t n, bool trusts, hf_error *err)
 {
     hf_client *client = l->request->client;
     hf_session_state *states = alloc_array(NULL, n, sizeof *states);
-    hf_code code = client_look_at_sessions(client, ids, n, l->trusts ? client->clock_trust_ms : -1,
-                                           states, err);
+    hf_code code =
+        client_look_at_sessions(client, ids, n, trusts ? client->clock_trust_ms : -1, states, err);
     if (!code || code == HF_SHAPE)
         code = weigh_all(l, states, n, code, err);
     free(states);
@@ -271,12 +262,12 @@ static size_t due_sessions(look *l, hf_mono now, hf_id *ids)
 hf_code judging_tick(struct lock_request *request, struct ahead *ahead, hf_mono now, bool trusts,
                      judging *out, hf_error *err)
 {
-    look l = {.request = request, .ahead = ahead, .trusts = trusts};
+    look l = {.request = request, .ahead = ahead};
     *out = JUDGING_NONE;
     watch_those_ahead(&l, now);
     hf_id *ids = alloc_array(NULL, ahead->judge.n, sizeof *ids);
     size_t n = due_sessions(&l, now, ids);
-    hf_code code = n ? look_at(&l, ids, n, err) : HF_OK;
+    hf_code code = n ? look_at(&l, ids, n, trusts, err) : HF_OK;
     bool may_take_out = !code || code == HF_SHAPE;
     if (may_take_out && (l.found.n_deaths || l.found.n_leaves)) {
         code = take_out(&l, err);

@@ -71,7 +71,8 @@ hf_code memory_beat(hf_store *base, hf_id id, const hf_beat *says, hf_session_st
     struct memory *memory = memory_lock(base);
     struct presence *presence = memory_find_session(memory, id);
     hf_mono now = memory_mono((struct memory_store *)base);
-    if (!presence && says->begins)
+    bool begins = !presence && says->begins;
+    if (begins)
         presence = add(memory, says->begins, now);
     if (!presence || presence->state.presence == HF_DEAD) {
         memory_unlock(memory);
@@ -79,7 +80,7 @@ hf_code memory_beat(hf_store *base, hf_id id, const hf_beat *says, hf_session_st
     }
     take_asks_out(&presence->state, says->answered, says->n_answered);
     keep_waits(presence, says);
-    presence->state.beat++;
+    presence->state.beat = begins ? says->begins_at : presence->state.beat + 1;
     presence->expires = mono_add_ms(now, presence->state.session.ttl_ms);
     show(presence, now, out);
     memory_unlock(memory);

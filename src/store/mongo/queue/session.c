@@ -28,9 +28,10 @@ static const char begin_text[] =
     "{'$cond': [{'$and': [{'$eq': ['$clock.boot', '$$x.clock.boot']},"                             \
     " {'$gt': ['$clock.at', '$$x.clock.at']}]}, '$clock', '$$x.clock']}"
 
-/* A session that is missing is begun by this, its second beat. */
+/* A session that is missing is begun by this beat. One that its watcher has begun has no names. */
 static const char beat_text[] =
-    "{'$mergeObjects': ['$$x.begins', '$$ROOT', {'beat': {'$add': [{'$ifNull': ['$beat', 1]}, 1]},"
+    "{'$mergeObjects': ['$$x.begins', '$$ROOT', '$$x.self',"
+    " {'beat': {'$ifNull': [{'$add': ['$beat', 1]}, '$$x.begins_at']},"
     " 'expires_at': {'$add': ['$$NOW', {'$ifNull': ['$ttl_ms', '$$x.begins.ttl_ms']}]},"
     " 'asked': " OTHERS("'$$x.answered'") "}, '$$x.said', {'clock': " CLOCK "}]}";
 
@@ -120,6 +121,12 @@ static void append_raise(mongo_store *store, const hf_beat *says, bson_t *comman
         document_of_new(store, says->begins, &part);
         BSON_APPEND_DOCUMENT(&x, "begins", &part);
         bson_destroy(&part);
+        BSON_APPEND_INT64(&x, "begins_at", says->begins_at);
+        BSON_APPEND_DOCUMENT_BEGIN(&x, "self", &part);
+        BSON_APPEND_UTF8(&part, "app", says->begins->app);
+        BSON_APPEND_UTF8(&part, "host", says->begins->host);
+        BSON_APPEND_INT64(&part, "pid", says->begins->pid);
+        bson_append_document_end(&x, &part);
     }
     BSON_APPEND_ARRAY_BEGIN(&x, "answered", &part);
     for (size_t i = 0; i < says->n_answered; i++)
