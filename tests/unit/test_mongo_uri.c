@@ -184,6 +184,8 @@ static void test_collections(void **state)
     assert_refused("hfCollection=", "cannot hold locks");
     assert_refused("hfCollection=a$b", "hfCollection=a$b cannot hold locks");
     assert_refused("hfCollection=.a", "cannot hold locks");
+    assert_refused("hfCollection=a.", "cannot hold locks");
+    assert_refused("hfCollection=a..b", "cannot hold locks");
     assert_refused("hfCollection=system.users", "cannot hold locks");
     assert_refused("hfCollection=sessions", "cannot hold locks");
     assert_taken("hfCollection=sessions&hfProtocol=document");
@@ -376,6 +378,90 @@ static void test_hosts_and_databases(void **state)
     assert_names("mongodb://a:1,b,c:3/?replicaSet=r", "a:1,b:27017,c:3", "holdfast");
 }
 
+static void assert_uri_refused(const char *text, const char *says)
+{
+    if (mongo_uri_read(text, &uri, &err) != HF_INVALID)
+        fail_msg("%s is taken", text);
+    if (!strstr(err.text, says))
+        fail_msg("%s: %s", text, err.text);
+}
+
+/* Those that each member has for itself, that only users are in, or that MongoDB has for itself. */
+static void test_databases_without_locks(void **state)
+{
+    (void)state;
+    static const char *const protocols[] = {"queue", "ttl", "document&hfCollection=c", "sharding"};
+    for (int i = 0; i < 4; i++) {
+        char text[200];
+        snprintf(text, sizeof text, "mongodb://a/local?replicaSet=r&hfProtocol=%s", protocols[i]);
+        assert_uri_refused(text, "database local: it is not replicated");
+        snprintf(text, sizeof text, "mongodb://a/%%6cocal?hfProtocol=%s", protocols[i]);
+        assert_uri_refused(text, "database local");
+        snprintf(text, sizeof text, "mongodb://u:p@a/admin?hfProtocol=%s", protocols[i]);
+        assert_uri_refused(text, "?authSource=admin");
+        snprintf(text, sizeof text, "mongodb://a/config?hfProtocol=%s", protocols[i]);
+        if (i < 3)
+            assert_uri_refused(text, "only hfProtocol=sharding locks there");
+        else
+            assert_names(text, "a:27017", "config");
+    }
+    assert_names("mongodb://a/locals", "a:27017", "locals");
+    assert_names("mongodb://u:p@a/app?authSource=admin", "a:27017", "app");
+}
+
+/* A wrong sign before a key would silently lock elsewhere, with another protocol. */
+static void test_a_wrong_sign_before_options(void **state)
+{
+    (void)state;
+    static const char *const misplaced[] = {"mongodb://a,b,c/app&hfProtocol=ttl",
+                                            "mongodb://a,b,c&hfProtocol=ttl",
+                                            "mongodb://a/app;hfProtocol=ttl",
+                                            "mongodb://a/app#hfProtocol=ttl",
+                                            "mongodb://a/app?replicaSet=r;hfProtocol=ttl",
+                                            "mongodb://a/app?replicaSet=r?hfProtocol=ttl",
+                                            "mongodb://a/app?replicaSet=r&amp;hfProtocol=ttl"};
+    for (size_t i = 0; i < sizeof misplaced / sizeof *misplaced; i++)
+        assert_uri_refused(misplaced[i], "hfProtocol= is not among the options of the URI");
+    assert_uri_refused("mongodb://a/app&hfPollMS=5", "hfPollMS= is not among");
+    assert_uri_refused("mongodb://a/app&replicaSet=r", "options begin with ?");
+    assert_uri_refused("mongodb://a/app%26x", "options begin with ?");
+    assert_uri_refused("mongodb://a/app*", "choose another name");
+    assert_uri_refused("mongodb://a/app%40b", "choose another name");
+    assert_uri_refused(repeat("mongodb://a/", 'x', 64), "is too long");
+    assert_driver_sees(repeat("mongodb://a/", 'x', 63), repeat("mongodb://a/", 'x', 63));
+}
+
+static void assert_ignores(const char *keys, const char *ignored)
+{
+    assert_read(keys);
+    if (!ignored)
+        assert_null(uri.ignored);
+    else
+        assert_string_equal(uri.ignored, ignored);
+    mongo_uri_done(&uri);
+}
+
+static void test_options_without_effect(void **state)
+{
+    (void)state;
+    assert_ignores("", NULL);
+    assert_ignores("foo=1", "foo");
+    assert_ignores("foo=1&replicaSet=r&wtimeout=5", "foo, wtimeout");
+    assert_ignores("appName=x&ssl=true&tlsInsecure=true&w=majority&journal=true&wtimeoutMS=4"
+                   "&readConcernLevel=majority&readPreference=primary&retryWrites=true"
+                   "&connectTimeoutMS=500&serverSelectionTimeoutMS=5&loadBalanced=false"
+                   "&directConnection=true&heartbeatFrequencyMS=500&maxIdleTimeMS=4",
+                   NULL);
+    if (mongo_uri_read("mongodb://u:p@a/app?authMechanism=SCRAM-SHA-1&authSource=admin&foo=%40",
+                       &uri, &err))
+        fail_msg("%s", err.text);
+    assert_string_equal(uri.ignored, "foo");
+    mongo_uri_done(&uri);
+    assert_ignores("compressors=bogus", "compressors=bogus");
+    assert_ignores("compressors=zlib,,bogus", "compressors=bogus");
+    assert_ignores("compressors=zlib", NULL);
+}
+
 /* The driver quotes what it cannot read. */
 static void test_secrets_are_not_quoted(void **state)
 {
@@ -418,6 +504,9 @@ int main(void)
         cmocka_unit_test(test_percents),
         cmocka_unit_test(test_the_driver_sees_the_rest),
         cmocka_unit_test(test_hosts_and_databases),
+        cmocka_unit_test(test_databases_without_locks),
+        cmocka_unit_test(test_a_wrong_sign_before_options),
+        cmocka_unit_test(test_options_without_effect),
         cmocka_unit_test(test_secrets_are_not_quoted),
     };
     mongoc_init();

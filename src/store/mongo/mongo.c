@@ -228,6 +228,14 @@ static void warn_if_weak(mongo_store *store)
             "give one lock to two holders; use it in tests only");
 }
 
+static void warn_of_ignored(mongo_store *store)
+{
+    if (store->uri.ignored)
+        mongo_log(store, HF_LOG_WARNING,
+                  "the MongoDB URI has options that are not known here and change nothing: %.600s",
+                  store->uri.ignored);
+}
+
 static const mongo_protocol *protocol_of(const mongo_uri *uri)
 {
     return uri->array ? &mongo_element : protocols[uri->protocol].is;
@@ -283,6 +291,7 @@ hf_code mongo_open(const char *uri, const hf_store_config *config, hf_store **ou
     mongo_watch_init(store);
     mongo_fair_open(store);
     warn_if_weak(store);
+    warn_of_ignored(store);
     *patience_ms = mongoc_uri_get_option_as_int32(read.driver, MONGOC_URI_SERVERSELECTIONTIMEOUTMS,
                                                   (int32_t)*patience_ms);
     if (protocol->open)

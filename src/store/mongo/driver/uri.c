@@ -8,6 +8,8 @@
 #include "core/sharding.h"
 #include "core/text.h"
 #include "store/mongo/driver/builder.h"
+#include "store/mongo/driver/database.h"
+#include "store/mongo/driver/ignored.h"
 
 #include <stdio.h>
 #include <strings.h>
@@ -32,8 +34,9 @@ static hf_code set_protocol(mongo_uri *out, const char *value, hf_error *err)
 
 static hf_code set_collection(mongo_uri *out, const char *value, hf_error *err)
 {
-    if (!value[0] || strlen(value) > 120 || strchr(value, '$') || value[0] == '.' ||
-        strncmp(value, "system.", 7) == 0)
+    size_t length = strlen(value);
+    if (!length || length > 120 || strchr(value, '$') || value[0] == '.' ||
+        value[length - 1] == '.' || strstr(value, "..") || strncmp(value, "system.", 7) == 0)
         return error_set(err, HF_INVALID,
                          "hfCollection=%.120s cannot hold locks: choose another name", value);
     free(out->collection);
@@ -282,6 +285,30 @@ static hf_code set_ours(mongo_uri *out, const char *key, const char *value, hf_e
     return set_key(out, key, value, err);
 }
 
+/* After a wrong sign, a key would be a part of the host, the database or a value. */
+static hf_code refuse_misplaced(const char *rest, const char *name, hf_error *err)
+{
+    char key[40];
+    snprintf(key, sizeof key, "%s=", name);
+    if (!strcasestr(rest, key))
+        return HF_OK;
+    return error_set(err, HF_INVALID,
+                     "%s is not among the options of the URI: they begin with ?, and & stands "
+                     "between them, as in mongodb://HOST/DATABASE?replicaSet=NAME&hfProtocol=ttl",
+                     key);
+}
+
+static hf_code check_misplaced(const char *rest, hf_error *err)
+{
+    static const char *const general[] = {"hfProtocol", "hfCollection", "hfWeakWrites"};
+    hf_code code = HF_OK;
+    for (size_t i = 0; !code && i < sizeof general / sizeof *general; i++)
+        code = refuse_misplaced(rest, general[i], err);
+    for (size_t i = 0; !code && i < N_KEYS; i++)
+        code = refuse_misplaced(rest, keys[i].name, err);
+    return code;
+}
+
 static void set_default(char **field, const char *value)
 {
     if (!*field)
@@ -442,7 +469,8 @@ static hf_code read_driver(mongo_uri *out, const char *rest, hf_error *err)
     const char *database = mongoc_uri_get_database(out->driver);
     out->database = alloc_text(database && database[0] ? database : "holdfast");
     out->hosts = hosts_of(out->driver);
-    return HF_OK;
+    out->ignored = mongo_ignored_options(rest, out->driver);
+    return mongo_database_check(out->database, out->protocol, err);
 }
 
 hf_code mongo_uri_read(const char *text, mongo_uri *out, hf_error *err)
@@ -452,6 +480,8 @@ hf_code mongo_uri_read(const char *text, mongo_uri *out, hf_error *err)
     hf_code code = split(out, text, rest, err);
     if (!code)
         code = check_keys(out, err);
+    if (!code)
+        code = check_misplaced(rest, err);
     if (!code)
         code = read_driver(out, rest, err);
     set_defaults(out);
@@ -466,6 +496,7 @@ void mongo_uri_done(mongo_uri *uri)
     if (uri->driver)
         mongoc_uri_destroy(uri->driver);
     free(uri->hosts);
+    free(uri->ignored);
     free(uri->database);
     free(uri->collection);
     free(uri->time_field);

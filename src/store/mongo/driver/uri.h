@@ -40,7 +40,8 @@ enum { MONGO_NO_TIME_HELD, MONGO_NO_TIME_STALE };
 /* Constant once it has been read. */
 typedef struct mongo_uri {
     mongoc_uri_t *driver;
-    char *hosts; /* for error texts */
+    char *hosts;   /* for error texts */
+    char *ignored; /* options that have no effect, for a warning; NULL: there are none */
     char *database;
     char *collection;
     mongo_protocol_id protocol;
