@@ -255,6 +255,53 @@ class Index(Ttl):
         self.assertEqual(self.db.locks.find_one({"_id": "x"}), there)
 
 
+class Strangers(Ttl):
+    """A collection that holds something else: nothing there is deleted, taken or changed."""
+
+    def setUp(self):
+        super().setUp()
+        self.uri = self.store(Collection="users")
+        self.db.users.insert_many([{"_id": name, "name": name, "email": name + "@example.org",
+                                    "updated": minutes_ago(3 * 24 * 60)}
+                                   for name in ("ann", "bob", "billing")])
+        self.there = list(self.db.users.find())
+
+    def assert_untouched(self):
+        self.assertEqual(list(self.db.users.find()), self.there)
+
+    def test_no_index_is_made_over_them(self):
+        for keys in ({}, {"Shape": "expire-at", "TimeField": "updated"}):
+            run = self.run_command("run", "-n", "job", "--", "true",
+                                   uri=self.store(Collection="users", **keys), status=65)
+            self.assertIn('_id "ann" is no lock', run.errors)
+            self.assertIn("db.users.createIndex({updated: 1}, {expireAfterSeconds: ", run.errors)
+            self.assertEqual(set(self.db.users.index_information()), {"_id_"})
+        self.assert_untouched()
+
+    def test_none_is_a_lock_beside_an_index(self):
+        self.rs.wait_primary().admin("setParameter", 1, ttlMonitorEnabled=False)
+        self.addCleanup(self.rs.wait_primary().admin, "setParameter", 1, ttlMonitorEnabled=True)
+        self.db.users.create_index("updated", expireAfterSeconds=600)
+        run = self.run_command("run", "-n", "billing", "--", "true", status=65)
+        self.assertIn('users, _id "billing": field acquirer: expected an owner', run.errors)
+        self.run_command("break", "--force", "--reason", "test", "billing", status=65)
+        self.assert_untouched()
+        self.run_command("run", "-n", "job", "--", "true")
+        self.assert_untouched()
+
+    def test_a_lock_whose_time_an_index_would_end_at_once(self):
+        self.db.locks.insert_one({"_id": "y", "acquirer": "somebody", "updated": minutes_ago(60)})
+        run = self.run_command("run", "-n", "x", "--", "true", uri=self.store(), status=65)
+        self.assertIn('_id "y" is another program\'s lock, and its time is over', run.errors)
+        self.db.locks.create_index("updated", expireAfterSeconds=600)  # as it says
+        self.run_command("run", "-n", "x", "--", "true", uri=self.store())
+
+    def test_both_spellings_of_the_owner_are_locks(self):
+        for owner in ("acquirer", "aqcuirer"):
+            self.db.locks.insert_one({"_id": owner, owner: "somebody", "updated": minutes_ago(0)})
+        self.run_command("run", "-n", "x", "--", "true", uri=self.store())
+
+
 class OwnTtl(Ttl):
     """The TTL index removes our documents as well."""
 
@@ -413,6 +460,7 @@ class Documents(Ttl):
         return now if now["updated"] > first["updated"] else None
 
     def test_another_shape_is_named_and_left_alone(self):
+        self.db.locks.create_index("updated", expireAfterSeconds=600)
         for odd in ({"_id": "x", "updated": "yesterday"}, {"_id": "x", "note": 1}):
             self.db.locks.replace_one({"_id": "x"}, odd, upsert=True)
             run = self.run_command("run", "--no-wait", "x", "--", "true", status=65)

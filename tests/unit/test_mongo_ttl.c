@@ -127,16 +127,32 @@ static void test_one_of_ours_says_all(void **state)
     assert_int_equal(record.lease_left_ms, 77);
 }
 
+/* It may be somebody's data. */
+static void test_other_fields_need_an_owner(void **state)
+{
+    (void)state;
+    static const char *const owned[] = {"{'_id': 'a', " DATED "}",
+                                        "{'_id': 'a', " DATED ", 'name': 1, 'acquirer': 'x'}",
+                                        "{'_id': 'a', " DATED ", 'name': 1, 'aqcuirer': 'x'}"};
+    hf_error err;
+    for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
+        assert_int_equal(read_as(owned[i], &err), HF_OK);
+    assert_int_equal(read_as("{'_id': 'a', " DATED ", 'name': 1}", &err), HF_SHAPE);
+    assert_non_null(strstr(err.text, "field acquirer: expected an owner's name"));
+    assert_int_equal(read_as("{'_id': 'a', " DATED ", " TICKET("07") "}", &err), HF_SHAPE);
+}
+
 /* Not ours without both, whatever else it has: then it lasts as the index says. */
 static void test_ours_has_a_ticket_and_a_ttl(void **state)
 {
     (void)state;
     static const char *const others[] = {
-        "{'_id': 'a', " DATED ", " TICKET("07") "}",
-        "{'_id': 'a', " DATED ", " TICKET("07") ", 'ttl_ms': 0}",
-        "{'_id': 'a', " DATED ", " TICKET("07") ", 'ttl_ms': -1}",
-        "{'_id': 'a', " DATED ", " TICKET("07") ", 'ttl_ms': {'$numberLong': '6000'}}",
-        "{'_id': 'a', " DATED ", 'ticket': 7, 'ttl_ms': 6000}",
+        "{'_id': 'a', 'acquirer': 'x', " DATED ", " TICKET("07") "}",
+        "{'_id': 'a', 'acquirer': 'x', " DATED ", " TICKET("07") ", 'ttl_ms': 0}",
+        "{'_id': 'a', 'acquirer': 'x', " DATED ", " TICKET("07") ", 'ttl_ms': -1}",
+        "{'_id': 'a', 'acquirer': 'x', " DATED
+        ", " TICKET("07") ", 'ttl_ms': {'$numberLong': '6000'}}",
+        "{'_id': 'a', 'acquirer': 'x', " DATED ", 'ticket': 7, 'ttl_ms': 6000}",
     };
     hf_error err;
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
@@ -524,6 +540,7 @@ int main(void)
         TEST(test_names_up_to_the_longest),
         TEST(test_a_bare_document_is_held),
         TEST(test_one_of_ours_says_all),
+        TEST(test_other_fields_need_an_owner),
         TEST(test_ours_has_a_ticket_and_a_ttl),
         TEST(test_others_are_told_apart_by_name_and_owner),
         TEST(test_what_was_taken_is_renewed),

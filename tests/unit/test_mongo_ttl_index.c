@@ -4,6 +4,7 @@
 #include "faults/mongo_answers.h"
 
 #define INDEXES(list) "{'ok': 1, 'cursor': {'firstBatch': [{'key': {'_id': 1}}" list "]}}"
+#define NO_STRANGER "{'ok': 1, 'cursor': {'firstBatch': []}}"
 #define ON_UPDATED "'key': {'updated': 1}"
 #define EXPIRE_AT "&hfProtocol=ttl&hfShape=expire-at"
 
@@ -163,6 +164,7 @@ static void settle(const char *indexes)
 static void test_one_is_made_where_there_is_none(void **state)
 {
     (void)state;
+    answers_give("find", NO_STRANGER);
     answers_give("createIndexes", "{'ok': 1}");
     settle("{'ok': 0, 'code': 26}");
     const char *sent = answers_last("createIndexes");
@@ -183,6 +185,7 @@ static void test_how_long_after_the_date_if_nobody_says(void **state)
     for (size_t i = 0; i < 2; i++) {
         answers_close(store);
         store = answers_open(said[i][0]);
+        answers_give("find", NO_STRANGER);
         answers_give("createIndexes", "{'ok': 1}");
         settle(INDEXES(""));
         assert_non_null(strstr(answers_last("createIndexes"), said[i][1]));
@@ -194,6 +197,7 @@ static void test_it_is_settled_once(void **state)
 {
     (void)state;
     hf_error err;
+    answers_give("find", NO_STRANGER);
     answers_give("createIndexes", "{'ok': 1}");
     settle(INDEXES(""));
     assert_int_equal(mongo_ttl_settle(store, &err), HF_OK);
@@ -205,6 +209,7 @@ static void test_one_that_was_only_read_is_made_all_the_same(void **state)
 {
     (void)state;
     read_as(INDEXES(""));
+    answers_give("find", NO_STRANGER);
     answers_give("createIndexes", "{'ok': 1}");
     settle(INDEXES(""));
     assert_int_equal(mongo_ttl_foreign_ms(store), 90000);
@@ -240,6 +245,7 @@ static void test_beside_a_partial_one_none_is_made(void **state)
 static void test_who_may_not_make_one_is_told(void **state)
 {
     (void)state;
+    answers_give("find", NO_STRANGER);
     answers_give("createIndexes", "{'ok': 0, 'code': 13, 'errmsg': 'not you'}");
     answers_give("listIndexes", INDEXES(""));
     settle(INDEXES(""));
@@ -280,6 +286,7 @@ static void test_who_is_not_known_at_all_is_told_only_that(void **state)
 static void test_one_without_a_majority_is_not_relied_on(void **state)
 {
     (void)state;
+    answers_give("find", NO_STRANGER);
     answers_give("createIndexes", "{'ok': 1, 'writeConcernError': {'code': 64}}");
     answers_give("listIndexes", INDEXES(""));
     settle(INDEXES(""));
@@ -294,9 +301,40 @@ static void test_a_settling_that_fails_is_done_again(void **state)
     answers_give("listIndexes", NULL);
     assert_int_equal(mongo_ttl_settle(store, &err), HF_UNREACHABLE);
     assert_int_equal(answers_sent("createIndexes"), 0);
+    answers_give("find", NO_STRANGER);
     answers_give("createIndexes", "{'ok': 1}");
     settle(INDEXES(""));
     assert_int_equal(mongo_ttl_foreign_ms(store), 90000);
+}
+
+static void assert_stranger_refused(const char *stranger, const char *says)
+{
+    hf_error err;
+    char json[300];
+    snprintf(json, sizeof json, "{'ok': 1, 'cursor': {'firstBatch': [%s]}}", stranger);
+    answers_give("find", json);
+    answers_give("listIndexes", INDEXES(""));
+    assert_int_equal(mongo_ttl_settle(store, &err), HF_SHAPE);
+    assert_int_equal(answers_sent("createIndexes"), 0);
+    if (!strstr(err.text, says) ||
+        !strstr(err.text, "db.locks.createIndex({updated: 1}, {expireAfterSeconds: 90})"))
+        fail_msg("%s", err.text);
+}
+
+/* It would delete somebody's data, or locks that lasted for ever until then. */
+static void test_none_is_made_over_documents_that_it_would_delete(void **state)
+{
+    (void)state;
+    assert_stranger_refused("{'_id': 'u', 'name': 'x', 'updated': {'$date': 0}}",
+                            "_id \"u\" is no lock");
+    assert_stranger_refused("{'_id': {'$oid': '0123456789abcdef01234567'}, 'name': 'x'}",
+                            "is no lock");
+    assert_stranger_refused("{'_id': 'x', 'acquirer': 'a', 'updated': {'$date': 0}}",
+                            "_id \"x\" is another program's lock, and its time is over");
+    answers_give("listIndexes", INDEXES(""));
+    answers_give("find", NULL);
+    hf_error err;
+    assert_int_equal(mongo_ttl_settle(store, &err), HF_UNREACHABLE);
 }
 
 /* ---- Our own ttl, which is 6 s ---- */
@@ -371,6 +409,7 @@ static void test_a_part_of_a_second_counts_as_one(void **state)
 static void test_an_index_without_a_time_is_none(void **state)
 {
     (void)state;
+    answers_give("find", NO_STRANGER);
     answers_give("createIndexes", "{'ok': 1}");
     settle(INDEXES(", {" ON_UPDATED ", 'partialFilterExpression': {}}"));
     assert_int_equal(answers_sent("createIndexes"), 1);
@@ -419,6 +458,7 @@ static void test_one_that_is_made_is_long_enough(void **state)
     (void)state;
     answers_close(store);
     store = answers_open("&hfProtocol=ttl&hfExpireAfterSeconds=5");
+    answers_give("find", NO_STRANGER);
     answers_give("createIndexes", "{'ok': 1}");
     settle(INDEXES(""));
     assert_non_null(strstr(answers_last("createIndexes"), "'expireAfterSeconds' : 6 }"));
@@ -431,6 +471,7 @@ static void test_one_that_another_client_made_meanwhile_is_looked_at(void **stat
     (void)state;
     hf_error err;
     answers_give("listIndexes", INDEXES(""));
+    answers_give("find", NO_STRANGER);
     answers_give("createIndexes", "{'ok': 0, 'code': 85}");
     assert_int_equal(try_to_settle(INDEXES(", {" ON_UPDATED ", 'expireAfterSeconds': 5}"), &err),
                      HF_INVALID);
@@ -492,6 +533,7 @@ int main(void)
         TEST(test_who_may_not_read_them_knows_of_nothing),
         TEST(test_who_is_not_known_at_all_is_told_only_that),
         TEST(test_one_without_a_majority_is_not_relied_on),
+        TEST(test_none_is_made_over_documents_that_it_would_delete),
         TEST(test_a_settling_that_fails_is_done_again),
         TEST(test_an_odd_id_is_told_when_it_is_settled),
         TEST(test_a_ttl_longer_than_the_index_is_refused),

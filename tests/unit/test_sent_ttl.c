@@ -98,6 +98,7 @@ static void test_a_session_makes_the_index(void **state)
 {
     (void)state;
     answers_give("listIndexes", CURSOR("{'key': {'_id': 1}}"));
+    answers_give("find", CURSOR(""));
     answers_give("createIndexes", "{'ok': 1}");
     answers_give("find", CURSOR("{'_id': 5}"));
     begin_session("the first");
@@ -130,6 +131,7 @@ static void test_an_index_that_cannot_be_made(void **state)
 {
     (void)state;
     answers_give("listIndexes", CURSOR("{'key': {'_id': 1}}"));
+    answers_give("find", CURSOR(""));
     answers_give("createIndexes", "{'ok': 0, 'code': 85}");
     answers_give("listIndexes", INDEX("updated", "600"));
     answers_give("find", CURSOR(""));
@@ -241,6 +243,7 @@ static void test_dates_that_say_until_when(void **state)
     static const char *const name = "a";
     hf_enter in = entrant();
     answers_give("listIndexes", CURSOR("{'key': {'_id': 1}}"));
+    answers_give("find", CURSOR(""));
     answers_give("createIndexes", "{'ok': 1}");
     answers_give("find", CURSOR(""));
     begin_session("begins");

@@ -302,12 +302,15 @@ static hf_code make_or_warn(mongo_store *store, findings *found, hf_error *err)
 {
     findings now;
     hf_error refused;
+    hf_code code = mongo_ttl_refuse_strangers(store, seconds_to_make(store), err);
+    if (code)
+        return code;
     if (make(store, &refused) == HF_OK) {
         found->seconds = found->least_s = seconds_to_make(store);
         return HF_OK;
     }
     warn_of_none(store, &refused);
-    hf_code code = read_indexes(store, false, &now, err);
+    code = read_indexes(store, false, &now, err);
     found->least_s = now.least_s;
     found->since_s = now.since_s;
     return code;

@@ -4,9 +4,7 @@
  * exclude each other. The client calls it through the store interface.
  *
  * Two shapes: `updated` (the heartbeat writes now, the index adds the time) and `expire-at` (the
- * document says until when). In the texts below @ stands for the field of that date, #o for the
- * date from before which a document's time has passed, #f for a date that has just begun, and #r
- * for one that begins anew, in a document that says how long it lasts. */
+ * document says until when). text.h says what the signs in the texts below stand for. */
 #include "store/mongo/ttl/ttl.h"
 #include "core/alloc.h"
 #include "core/error.h"
@@ -23,73 +21,31 @@
 #include "store/mongo/shared/look.h"
 #include "store/mongo/shared/outcome_list.h"
 #include "store/mongo/shared/plain.h"
+#include "store/mongo/ttl/text.h"
 
 #include <stdio.h>
 
 #define DUPLICATE 11000
 #define RACES 3 /* tries again at once, if the document was gone or renewed at the look */
 
-/* Our documents say how long they last. Other programs' documents last as long as the index allows:
- * a number of ms, or null for ever, because no date is before null. The time is subtracted from
- * now: another program's date may be so far ahead that nothing can be added to it. */
-#define IS_OURS                                                                                    \
-    "{'$and': [{'$eq': [{'$type': '$ticket'}, 'objectId']},"                                       \
-    " {'$eq': [{'$type': '$ttl_ms'}, 'int']}, {'$gt': ['$ttl_ms', 0]}]}"
-static const char over_updated[] =
-    "{'$subtract': ['$$NOW', {'$cond': [" IS_OURS ", '$ttl_ms', '$$x.foreign_ms']}]}";
-static const char over_expires_at[] =
-    "{'$subtract': ['$$NOW', {'$cond': [" IS_OURS ", 0, '$$x.foreign_ms']}]}";
-
-static const char fresh_updated[] = "'$$NOW'";
-static const char fresh_expires_at[] = "{'$add': ['$$NOW', '$$x.ttl_ms']}";
-static const char renewed_expires_at[] = "{'$add': ['$$NOW', '$ttl_ms']}";
-
 static const char take_text[] = "{'$mergeObjects': ['$$x.new', {'since': '$$NOW', '@': #f}]}";
 static const char renew_text[] = "{'$mergeObjects': ['$$ROOT', {'@': #f}]}";
 static const char renew_lease_text[] = "{'$mergeObjects': ['$$ROOT', {'@': #r}]}";
 
-/* A takeover needs a date that has passed: a document without a date is held. */
+/* A takeover needs a date that has passed: a document without a date is held. One that is no lock
+ * is somebody's data. */
 static const char passed_text[] = "{'$and': [{'$eq': [{'$type': '$@'}, 'date']},"
-                                  " {'$lte': ['$@', #o]}]}";
+                                  " {'$lte': ['$@', #o]}, " TTL_IS_LOCK "]}";
 
 /* No date is so early that the difference overflows. */
 static const char left_text[] =
     "{'$cond': [{'$eq': [{'$type': '$@'}, 'date']},"
     " {'$subtract': [{'$max': ['$@', {'$date': {'$numberLong': '0'}}]}, #o]}, null]}";
 
-static const char *part_of(const mongo_store *store, char letter)
-{
-    bool expires_at = store->uri.shape == MONGO_SHAPE_EXPIRE_AT;
-    switch (letter) {
-    case 'o':
-        return expires_at ? over_expires_at : over_updated;
-    case 'r':
-        return expires_at ? renewed_expires_at : fresh_updated;
-    default:
-        return expires_at ? fresh_expires_at : fresh_updated;
-    }
-}
-
-static char *text_of(const mongo_store *store, const char *text)
-{
-    mongo_builder out = builder_begin("");
-    for (; *text; text++)
-        if (*text == '@') {
-            builder_add(&out, store->uri.time_field);
-        } else if (*text == '#') {
-            char *part = text_of(store, part_of(store, *++text));
-            builder_add(&out, part);
-            free(part);
-        } else {
-            builder_add_char(&out, *text);
-        }
-    return out.text;
-}
-
 static void append_text(const mongo_store *store, bson_t *to, const char *field, const char *text,
                         const bson_t *x)
 {
-    char *whole = text_of(store, text);
+    char *whole = mongo_ttl_text(store, text);
     pipeline_append_text(to, field, whole, x);
     free(whole);
 }
@@ -148,21 +104,10 @@ static char *who_of(const bson_t *doc, const char *owner)
     return alloc_text(who);
 }
 
-/* How long a document of ours says that it lasts; 0: another program wrote it. The same conditions
- * as IS_OURS on the server. */
-static int32_t ttl_of(const bson_t *doc)
-{
-    bson_iter_t it;
-    hf_id ticket;
-    bool is_ours = mongo_id_at(doc, "ticket", &ticket) && bson_iter_init_find(&it, doc, "ttl_ms") &&
-                   BSON_ITER_HOLDS_INT32(&it) && bson_iter_int32(&it) > 0;
-    return is_ours ? bson_iter_int32(&it) : 0;
-}
-
 static hf_entry entry_of(const mongo_store *store, const bson_t *doc, const char *name)
 {
     const char *owner = mongo_text_at(doc, store->uri.owner_field, "");
-    hf_entry entry = {.ttl_ms = ttl_of(doc), .permits = HF_LIMIT_RW};
+    hf_entry entry = {.ttl_ms = mongo_ttl_of(doc), .permits = HF_LIMIT_RW};
     if (!entry.ttl_ms || !mongo_id_at(doc, "ticket", &entry.ticket))
         entry.ticket = ticket_of(name, owner);
     if (!mongo_id_at(doc, "session", &entry.session))
@@ -197,6 +142,9 @@ static hf_code read_document(mongo_store *store, const bson_t *doc, hf_record *o
         return mongo_plain_shape(store, name, "_id", "a string of 1 to 512 bytes", err);
     if (!is_bare(store, doc) && !mongo_date_at(doc, store->uri.time_field, &time_ms))
         return mongo_plain_shape(store, name, store->uri.time_field, "a date", err);
+    if (!mongo_ttl_is_lock(store, doc))
+        return mongo_plain_shape(store, name, store->uri.owner_field,
+                                 "an owner's name, because there are other fields", err);
     hf_entry entry = entry_of(store, doc, name);
     record_init(out, name);
     out->exists = true;
@@ -221,7 +169,7 @@ static void append_judged(const mongo_store *store, bson_t *to, const char *fiel
                           int64_t foreign_ms)
 {
     bson_t let, part, vars, x;
-    char *whole = text_of(store, text);
+    char *whole = mongo_ttl_text(store, text);
     mongo_builder wrapped = builder_begin("");
     builder_add_format(&wrapped, "{'in': %s}", whole);
     bson_t *in = pipeline_json(wrapped.text);
@@ -481,7 +429,8 @@ static bool append_foreign(mongo_store *store, const char *name, hf_id ticket, b
     mongo_append_read_concern(store, &command, (hf_stamp){0});
     bool is_foreign = !mongo_run_behind(store, &call, &command, &reply, &err) &&
                       mongo_view(&reply.doc, "cursor.firstBatch", &batch) &&
-                      bson_iter_init(&it, &batch) && mongo_next(&it, &doc) && !ttl_of(&doc) &&
+                      bson_iter_init(&it, &batch) && mongo_next(&it, &doc) && !mongo_ttl_of(&doc) &&
+                      mongo_ttl_is_lock(store, &doc) &&
                       id_equal(entry_of(store, &doc, name).ticket, ticket);
     if (is_foreign)
         append_as_seen(&doc, query);

@@ -30,13 +30,18 @@ hf_code mongo_ttl_read_index_again(mongo_store *store, int64_t *foreign_ms, hf_e
 /* What was read last, in ms, or MONGO_FOR_EVER. */
 int64_t mongo_ttl_foreign_ms(mongo_store *store);
 /* Reads the index, and makes it if there is none. Warns once about oddities; refuses like
- * mongo_ttl_check(). */
+ * mongo_ttl_check(), and with HF_SHAPE if it would delete what it should not. */
 hf_code mongo_ttl_settle(mongo_store *store, hf_error *err);
 /* HF_INVALID: MongoDB would remove our documents before our ttl is over. Reads the index again if
  * the last reading is older than a ttl. */
 hf_code mongo_ttl_check(mongo_store *store, bool is_beat, hf_error *err);
 /* The same for an ID lease, by the last reading. */
 hf_code mongo_ttl_check_lease(mongo_store *store, int64_t ttl_ms, hf_error *err);
+
+/* ---- Documents that an index would delete (strangers.c) ---- */
+
+/* HF_SHAPE: there are documents that an index of so many seconds must not be put on. */
+hf_code mongo_ttl_refuse_strangers(mongo_store *store, int64_t seconds, hf_error *err);
 
 /* ---- _ids of other types (ids.c) ---- */
 

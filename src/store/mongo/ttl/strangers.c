@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* strangers.c: finds documents that a new TTL index would delete though nobody wants that: data
+ * that is no lock, and locks of other programs that lasted for ever until then. Called before the
+ * index is made. */
+#include "core/error.h"
+#include "store/mongo/driver/command.h"
+#include "store/mongo/driver/reply.h"
+#include "store/mongo/driver/text.h"
+#include "store/mongo/shared/id_text.h"
+#include "store/mongo/ttl/text.h"
+#include "store/mongo/ttl/ttl.h"
+
+#include <stdio.h>
+
+/* MongoDB goes by the least date of an array. */
+static const char stranger_text[] = "{'$or': [{'$not': [" TTL_IS_LOCK "]},"
+                                    " {'$eq': [{'$type': '$@'}, 'array']}]}";
+
+/* One of ours says how long it lasts. */
+static const char passed_text[] =
+    "{'$and': [{'$not': [" TTL_IS_OURS "]}, {'$eq': [{'$type': '$@'}, 'date']},"
+    " {'$lte': ['$@', {'$subtract': ['$$NOW', {'$numberLong': '%lld'}]}]}]}";
+
+static void append_filter(const mongo_store *store, int64_t seconds, bson_t *command)
+{
+    char passed[600], both[2000];
+    bson_t filter;
+    snprintf(passed, sizeof passed, passed_text, (long long)seconds * 1000);
+    snprintf(both, sizeof both, "{'$or': [%s, %s]}", stranger_text, passed);
+    char *text = mongo_ttl_text(store, both);
+    bson_t *expr = pipeline_json(text);
+    BSON_APPEND_DOCUMENT_BEGIN(command, "filter", &filter);
+    BSON_APPEND_DOCUMENT(&filter, "$expr", expr);
+    bson_append_document_end(command, &filter);
+    bson_destroy(expr);
+    free(text);
+}
+
+static bool read_first(const mongo_reply *reply, bson_t *doc)
+{
+    bson_t batch;
+    bson_iter_t it;
+    return mongo_view(&reply->doc, "cursor.firstBatch", &batch) && bson_iter_init(&it, &batch) &&
+           mongo_next(&it, doc);
+}
+
+static hf_code refuse(const mongo_store *store, const bson_t *doc, int64_t seconds, hf_error *err)
+{
+    char id[HF_NAME_MAX + 1];
+    bson_iter_t it;
+    bool is_lock = mongo_ttl_is_lock(store, doc);
+    if (!bson_iter_init_find(&it, doc, "_id") || !mongo_id_read(&it, id))
+        snprintf(id, sizeof id, "(it cannot be shown)");
+    return error_set(
+        err, HF_SHAPE,
+        "%.120s.%.120s has documents that the TTL index which protocol ttl needs would "
+        "%s: _id \"%.80s\" %s. Lock in another collection (hfCollection), or have an "
+        "administrator run db.%.120s.createIndex({%.100s: 1}, {expireAfterSeconds: "
+        "%lld})%s",
+        store->uri.database, store->uri.collection, is_lock ? "delete at once" : "delete some day",
+        id,
+        is_lock ? "is another program's lock, and its time is over"
+                : "is no lock: it has other fields, and none that names an owner",
+        store->uri.collection, store->uri.time_field, (long long)seconds,
+        is_lock ? "" : " if all may be deleted");
+}
+
+hf_code mongo_ttl_refuse_strangers(mongo_store *store, int64_t seconds, hf_error *err)
+{
+    static const mongo_call call = {.what = "looking for documents that are no locks"};
+    bson_t command = BSON_INITIALIZER, doc;
+    mongo_reply reply;
+    mongo_begin(&command, "find", store->uri.collection);
+    append_filter(store, seconds, &command);
+    BSON_APPEND_INT32(&command, "limit", 1);
+    BSON_APPEND_BOOL(&command, "singleBatch", true);
+    mongo_append_read_concern(store, &command, (hf_stamp){0});
+    hf_code code = mongo_run(store, &call, &command, &reply, err);
+    if (!code && read_first(&reply, &doc))
+        code = refuse(store, &doc, seconds, err);
+    bson_destroy(&reply.doc);
+    bson_destroy(&command);
+    return code;
+}
