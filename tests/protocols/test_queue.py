@@ -1,5 +1,6 @@
 # Protocol queue: its documents, byte for byte. SPDX-License-Identifier: Apache-2.0
 import re
+import time
 import unittest
 
 import bson
@@ -74,6 +75,37 @@ class Documents(OnASet):
         found.update(app="<app>", host="<host>", pid=bson.Int64(0), beat=bson.Int64(0),
                      seen=bson.Int64(0))
         self.assertEqual(golden.seen(found), golden.load("queue.json")["a session"])
+
+
+class ForeignIndexes(OnASet):
+    """A clash in a unique index of the application's says nothing about who holds."""
+
+    def refused(self, keys, collection, index):
+        self.db[collection].create_index(index, unique=True, name="theirs")
+        self.db[collection].insert_one({"_id": "an application's"})
+        began = time.monotonic()
+        for words in (["-n"], ["-w60s"]):
+            run = self.run_command("run", *words, "x", "--", "true", uri=self.store(**keys), status=69)
+            self.assertIn("%s.%s index: theirs" % (self.database, collection), run.errors)
+            self.assertIn("have an administrator drop the index", run.errors)
+            self.assertNotIn("held by", run.errors)
+        self.assertLess(time.monotonic() - began, 60)
+
+    def test_on_sessions(self):
+        self.refused({}, "sessions", "user_id")
+
+    def test_on_locks(self):
+        self.refused({}, "locks", "owner")
+
+    def test_on_locks_by_upsert(self):
+        self.db.locks.create_index("updated", expireAfterSeconds=600)
+        self.refused({"Protocol": "ttl"}, "locks", "owner")
+
+    def test_on_locks_of_sharding(self):
+        self.refused({"Protocol": "sharding"}, "locks", "owner")
+
+    def test_on_pings_of_sharding(self):
+        self.refused({"Protocol": "sharding"}, "lockpings", "owner")
 
 
 if __name__ == "__main__":

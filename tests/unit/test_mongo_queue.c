@@ -319,6 +319,48 @@ static void test_an_odd_session_hides_no_other(void **state)
     assert_int_equal(states[1].presence, HF_ODD);
 }
 
+static hf_code begin_session(const char *answer)
+{
+    hf_session self = {.id = id_of(1), .ttl_ms = 6000, .app = "a", .host = "h", .pid = 1};
+    answers_give("update", answer);
+    return store->base.ops->session_begin(&store->base, &self, &err);
+}
+
+/* A clash in another unique index says nothing about this id. */
+static void test_only_its_id_tells_that_a_session_has_begun_before(void **state)
+{
+    (void)state;
+    static const char *const there[] = {
+        "{'ok': 1, 'writeErrors': [{'code': 11000}]}",
+        "{'ok': 1, 'writeErrors': [{'code': 11000, 'keyPattern': {'_id': 1}}]}",
+        "{'ok': 1, 'writeErrors': [{'code': 11000, 'errmsg': 'E11000 duplicate key error "
+        "collection: app.sessions index: _id_ dup key: {}'}]}"};
+    static const char *const foreign[] = {
+        "{'ok': 1, 'writeErrors': [{'code': 11000, 'keyPattern': {'user': 1},"
+        " 'errmsg': 'E11000 duplicate key error collection: app.sessions index: user_1 dup'}]}",
+        "{'ok': 1, 'writeErrors': [{'code': 11000, 'errmsg': 'E11000 duplicate key error "
+        "collection: app.sessions index: user_1 dup key: {}'}]}"};
+    for (size_t i = 0; i < sizeof there / sizeof *there; i++)
+        assert_int_equal(begin_session(there[i]), HF_HELD);
+    for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++) {
+        assert_int_equal(begin_session(foreign[i]), HF_UNUSABLE);
+        assert_non_null(strstr(err.text, "app.sessions index: user_1"));
+        assert_non_null(strstr(err.text, "have an administrator drop the index"));
+    }
+}
+
+static void test_a_step_that_another_index_refuses_is_not_sent_again(void **state)
+{
+    (void)state;
+    hf_record record;
+    answers_give("findAndModify", "{'ok': 0, 'code': 11000, 'keyPattern': {'owner': 1},"
+                                  " 'errmsg': 'E11000 collection: app.locks index: owner_1 dup'}");
+    answers_give("find", BATCH(""));
+    assert_int_equal(enter(&record), HF_UNUSABLE);
+    assert_int_equal(answers_sent("findAndModify"), 1);
+    assert_non_null(strstr(err.text, "app.locks index: owner_1"));
+}
+
 static hf_code beat(const char *answer, hf_session_state *out)
 {
     answers_give("findAndModify", answer);
@@ -523,6 +565,8 @@ int main(void)
         TEST(test_sessions_are_told_in_the_order_that_was_asked),
         TEST(test_a_look_at_sessions_that_fails_says_so),
         TEST(test_an_odd_session_hides_no_other),
+        TEST(test_only_its_id_tells_that_a_session_has_begun_before),
+        TEST(test_a_step_that_another_index_refuses_is_not_sent_again),
         TEST(test_a_beat_of_a_session_that_is_not_there_is_lost),
         TEST(test_a_mark_says_whether_it_took),
         TEST(test_an_ask_that_finds_no_room_is_refused),

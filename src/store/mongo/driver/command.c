@@ -9,10 +9,9 @@
 #include "store/mongo/driver/reply.h"
 #include "store/mongo/driver/server.h"
 
-#define BEHIND 72       /* afterClusterTime is greater than the server's cluster time */
-#define REPEATS 6       /* while the server is behind: 1.3 s in all */
-#define DUPLICATE 11000 /* two upserts at once: the other one won */
-#define RACES 8         /* races lost in a row, at most */
+#define BEHIND 72 /* afterClusterTime is greater than the server's cluster time */
+#define REPEATS 6 /* while the server is behind: 1.3 s in all */
+#define RACES 8   /* races lost in a row, at most */
 
 void mongo_begin(bson_t *command, const char *verb, const char *collection)
 {
@@ -144,7 +143,9 @@ static hf_code run(mongo_store *store, const mongo_call *call, const bson_t *com
                    : mongo_fault(store, call, &error, &reply->doc, err);
     }
     mongo_pool_give(store, pool, call, connection, code == HF_UNREACHABLE || code == HF_UNKNOWN);
-    return ok && call->writes ? mongo_write_fault(store, call, reply, err) : code;
+    if (ok && call->writes)
+        code = mongo_write_fault(store, call, reply, err);
+    return mongo_index_fault(store, call, code, reply, err);
 }
 
 hf_code mongo_run(mongo_store *store, const mongo_call *call, const bson_t *command,
@@ -158,12 +159,12 @@ hf_code mongo_run(mongo_store *store, const mongo_call *call, const bson_t *comm
     return run(store, call, command, reply, &again, err);
 }
 
-/* A repeat finds the document that the other upsert made. */
+/* MONGO_DUPLICATE: of two upserts at once, the other one won. A repeat finds its document. */
 hf_code mongo_run_repeated(mongo_store *store, const mongo_call *call, const bson_t *command,
                            mongo_reply *reply, hf_error *err)
 {
     hf_code code = mongo_run(store, call, command, reply, err);
-    for (int i = 0; code && reply->server_code == DUPLICATE && i < RACES; i++) {
+    for (int i = 0; code && reply->server_code == MONGO_DUPLICATE && i < RACES; i++) {
         bson_destroy(&reply->doc);
         code = mongo_run(store, call, command, reply, err);
     }

@@ -234,6 +234,32 @@ hf_code mongo_write_fault(const mongo_store *store, const mongo_call *call, mong
     return HF_OK;
 }
 
+/* A server that says neither names no index. */
+bool mongo_is_duplicate_id(const bson_t *error)
+{
+    bson_t key;
+    if (mongo_int_at(error, "code", 0) != MONGO_DUPLICATE)
+        return false;
+    if (mongo_view(error, "keyPattern", &key))
+        return bson_has_field(&key, "_id");
+    const char *index = strstr(message_at(error, "errmsg"), " index: ");
+    return !index || strncmp(index, " index: _id_", strlen(" index: _id_")) == 0;
+}
+
+hf_code mongo_index_fault(const mongo_store *store, const mongo_call *call, hf_code code,
+                          mongo_reply *reply, hf_error *err)
+{
+    bson_t first;
+    const bson_t *error = mongo_view(&reply->doc, "writeErrors.0", &first) ? &first : &reply->doc;
+    if (reply->server_code != MONGO_DUPLICATE || mongo_is_duplicate_id(error))
+        return code;
+    reply->server_code = MONGO_FOREIGN_INDEX;
+    return word_with(store, call, HF_UNUSABLE, message_at(error, "errmsg"),
+                     "another program's unique index is in the way: use a database or a collection "
+                     "of Holdfast's own, or have an administrator drop the index",
+                     "", err);
+}
+
 hf_code mongo_odd_reply(const mongo_store *store, const mongo_call *call, hf_error *err)
 {
     return word(store, call, HF_UNUSABLE, false, "the reply is not that of a MongoDB server", err);

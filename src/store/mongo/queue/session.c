@@ -6,12 +6,11 @@
 #include "core/id.h"
 #include "store/document.h"
 #include "store/mongo/driver/command.h"
+#include "store/mongo/driver/fault.h"
 #include "store/mongo/driver/reply.h"
 #include "store/mongo/driver/server.h"
 #include "store/mongo/driver/text.h"
 #include "store/mongo/queue/vouch.h"
-
-#define DUPLICATE 11000
 
 /* ---- Texts of the updates; see pipeline.h ---- */
 
@@ -104,7 +103,7 @@ hf_code mongo_session_begin(hf_store *base, const hf_session *self, hf_error *er
         return code;
     append_begin(store, self, &command);
     code = mongo_run(store, &call, &command, &reply, err);
-    if (reply.server_code == DUPLICATE)
+    if (reply.server_code == MONGO_DUPLICATE)
         code = error_set(err, HF_HELD, "a session of this id has begun before");
     bson_destroy(&reply.doc);
     bson_destroy(&command);
@@ -165,7 +164,7 @@ static hf_code modify(mongo_store *store, const mongo_call *call, bson_t *comman
     BSON_APPEND_BOOL(command, "new", true);
     mongo_append_write_concern(store, command, call->is_beat);
     hf_code code = mongo_run(store, call, command, &reply, err);
-    if (reply.server_code == DUPLICATE)
+    if (reply.server_code == MONGO_DUPLICATE)
         code = error_set(err, HF_HELD, "a session of this id has begun before");
     if (!code)
         code = mongo_view(&reply.doc, "value", &value)

@@ -13,6 +13,7 @@
 #include "core/history.h"
 #include "store/document.h"
 #include "store/mongo/driver/command.h"
+#include "store/mongo/driver/fault.h"
 #include "store/mongo/driver/reply.h"
 #include "store/mongo/driver/server.h"
 #include "store/mongo/driver/text.h"
@@ -20,7 +21,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { NOT_CAPPED = 2, EXISTS = 48, BAD_ID = 53, DUPLICATE = 11000 };
+enum { NOT_CAPPED = 2, EXISTS = 48, BAD_ID = 53 };
 
 bool mongo_history_is_kept(const mongo_uri *uri)
 {
@@ -222,11 +223,11 @@ static hf_code judge(const mongo_reply *reply, hf_code code, hf_error *err)
 {
     bson_t errors, each;
     bson_iter_t it;
-    if (reply->server_code != DUPLICATE || !mongo_view(&reply->doc, "writeErrors", &errors) ||
+    if (reply->server_code != MONGO_DUPLICATE || !mongo_view(&reply->doc, "writeErrors", &errors) ||
         !bson_iter_init(&it, &errors))
         return code;
     while (mongo_next(&it, &each))
-        if (mongo_int_at(&each, "code", 0) != DUPLICATE)
+        if (!mongo_is_duplicate_id(&each))
             return error_set(err, HF_UNKNOWN, "of the turns some were not written: %.300s",
                              mongo_text_at(&each, "errmsg", "no message"));
     return HF_OK;

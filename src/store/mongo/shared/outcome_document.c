@@ -16,8 +16,6 @@
 
 #include <stdio.h>
 
-#define DUPLICATE 11000
-
 void mongo_outcome_done(mongo_outcome *outcome)
 {
     record_done(&outcome->record);
@@ -208,7 +206,7 @@ hf_code mongo_outcome_swap(mongo_store *store, mongo_outcome *outcome, bool *is_
     if (*is_done) {
         outcome->version++;
         mongo_date_at(&value, "at", &outcome->now.ms);
-    } else if (code && reply.server_code == DUPLICATE) {
+    } else if (code && reply.server_code == MONGO_DUPLICATE) {
         code = HF_OK;
     }
     bson_destroy(&reply.doc);

@@ -25,7 +25,6 @@
 
 #include <stdio.h>
 
-#define DUPLICATE 11000
 #define RACES 3 /* tries again at once, if the document was gone or renewed at the look */
 
 static const char take_text[] = "{'$mergeObjects': ['$$x.new', {'since': '$$NOW', '@': #f}]}";
@@ -271,14 +270,6 @@ static void append_takeover(mongo_store *store, const char *name, const hf_step 
     append_taking(store, name, step, command);
 }
 
-/* A duplicate in a unique index of the user's says nothing about the holder. */
-static bool is_in_the_way(const mongo_reply *answer)
-{
-    bson_t key;
-    return answer->server_code == DUPLICATE &&
-           (!mongo_view(&answer->doc, "keyPattern", &key) || bson_has_field(&key, "_id"));
-}
-
 /* *is_there: another holder's document is there. Otherwise out has this ticket as its holder, or
  * none. */
 static hf_code send_taking(mongo_store *store, const mongo_call *call, const bson_t *command,
@@ -288,7 +279,7 @@ static hf_code send_taking(mongo_store *store, const mongo_call *call, const bso
     mongo_reply answer;
     hf_code code = mongo_run(store, call, command, &answer, err);
     *stamp = answer.stamp;
-    *is_there = code && is_in_the_way(&answer);
+    *is_there = code && answer.server_code == MONGO_DUPLICATE;
     if (*is_there)
         code = HF_OK;
     else if (!code && mongo_view(&answer.doc, "value", &value))
