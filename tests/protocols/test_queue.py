@@ -77,6 +77,20 @@ class Documents(OnASet):
         self.assertEqual(golden.seen(found), golden.load("queue.json")["a session"])
 
 
+class OthersDocuments(OnASet):
+    def test_what_is_no_record_is_never_taken_over(self):
+        """A bare _id is how the first article's first program holds a lock."""
+        for theirs in ({"_id": "x"}, {"_id": "x", "acquirer": "a", "limit": 1}):
+            self.db.locks.replace_one({"_id": "x"}, theirs, upsert=True)
+            for words in (["-n"], ["-w60s"], ["--shared", "-n"]):
+                told = self.run_command("run", *words, "x", "--", "true", status=65).errors
+                self.assertIn('"x" in collection locks is not Holdfast\'s: field ', told)
+            self.run_command("break", "--force", "--reason", "test", "x", status=65)
+            self.assertEqual(self.db.locks.find_one({"_id": "x"}), theirs)
+        self.db.locks.delete_one({"_id": "x"})
+        self.run_command("run", "x", "--", "true")
+
+
 class ForeignIndexes(OnASet):
     """A clash in a unique index of the application's says nothing about who holds."""
 

@@ -22,6 +22,17 @@ pipeline_clock mongo_clock_of(mongo_store *store)
     return atomic_load(&store->wire) < WIRE_5_1 ? PIPELINE_SECONDS : PIPELINE_CLUSTER;
 }
 
+/* {holders: {$exists: true}}: a record of ours. Another document of this _id, such as the bare one
+ * of the first article's first program, is not matched, so that it is never taken over: an upsert
+ * ends in MONGO_DUPLICATE beside it, and explain() names it. */
+static void append_ours(bson_t *query)
+{
+    bson_t exists;
+    BSON_APPEND_DOCUMENT_BEGIN(query, "holders", &exists);
+    BSON_APPEND_BOOL(&exists, "$exists", true);
+    bson_append_document_end(query, &exists);
+}
+
 void mongo_append_steps(mongo_store *store, const pipeline_item *items, size_t n, bool demands,
                         bson_t *statement)
 {
@@ -34,6 +45,7 @@ void mongo_append_steps(mongo_store *store, const pipeline_item *items, size_t n
         BSON_APPEND_UTF8(&in, mongo_key(i, key), items[i].name);
     bson_append_array_end(&id, &in);
     bson_append_document_end(&query, &id);
+    append_ours(&query);
     bson_append_document_end(statement, &query);
     if (demands)
         pipeline_append_demand(items, n, statement, "u");
@@ -113,6 +125,7 @@ static void append_find_and_modify(mongo_store *store, const char *name, const h
     mongo_begin(command, "findAndModify", store->uri.collection);
     BSON_APPEND_DOCUMENT_BEGIN(command, "query", &query);
     BSON_APPEND_UTF8(&query, "_id", name);
+    append_ours(&query);
     bson_append_document_end(command, &query);
     pipeline_append(&store->queue->texts, mongo_clock_of(store), name, step, command, "update");
     BSON_APPEND_BOOL(command, "new", true);
