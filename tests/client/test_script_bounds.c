@@ -206,6 +206,37 @@ static void test_a_break_has_patience(void **state)
     end();
 }
 
+static hf_code take_nothing_out(hf_store *store, const char *name, const hf_step *step,
+                                hf_record *out, hf_step_reply *reply, hf_error *err)
+{
+    (void)store, (void)name, (void)step, (void)out, (void)err;
+    *reply = (hf_step_reply){.confirmed = true};
+    return HF_OK;
+}
+
+static void break_in_vain(void *ctx)
+{
+    const hf_break_options options = {.reason = "out of hand", .force = true};
+    hf_error err;
+    *(hf_code *)ctx = hf_break(a, "x", &options, &err);
+    assert_non_null(strstr(err.text, "x cannot be freed: its holder was taken out 10 times"));
+}
+
+/* As with a holder of another program's that the store does not find again. */
+static void test_a_break_that_takes_nothing_out_ends(void **state)
+{
+    (void)state;
+    hf_code code = HF_OK;
+    hold_x("memory:bound-vain");
+    const hf_store_ops whole = bounded;
+    bounded.step = take_nothing_out;
+    play(break_in_vain, &code, 2000);
+    assert_int_equal(code, HF_UNUSABLE);
+    bounded = whole;
+    stage_forget();
+    end();
+}
+
 /* It does not ask for each of many holders in turn. */
 static void test_a_break_by_force_has_patience(void **state)
 {
@@ -471,6 +502,7 @@ int main(void)
         cmocka_unit_test(test_a_release_has_patience),
         cmocka_unit_test(test_a_break_has_patience),
         cmocka_unit_test(test_a_break_by_force_has_patience),
+        cmocka_unit_test(test_a_break_that_takes_nothing_out_ends),
         cmocka_unit_test(test_a_break_that_has_asked_has_patience_again),
         cmocka_unit_test(test_an_observer_has_patience),
         cmocka_unit_test(test_the_doctor_has_one_time_for_all),

@@ -807,6 +807,21 @@ class Command(OnASet):
         self.assertEqual(json.loads(self.check(0, "list", "--json").stdout), [])
         self.assertIsNone(self.find(17)["lockId"])
 
+    def test_a_forced_break_frees_what_other_programs_write(self):
+        """Their lockIds are longer than a ticket."""
+        guid = bytes(range(16))
+        for kind, lock_id in (("uuid", bson.Binary(guid, 4)), ("uuidLegacy", bson.Binary(guid, 3)),
+                              ("string", "worker-7 of the other program"),
+                              ("objectId", bson.Binary(guid, 4))):
+            now = datetime.datetime.now(datetime.timezone.utc)
+            self.insert(_id=kind, lockId=lock_id, lockTs=now, other=5)
+            self.insert(_id=kind + " beside", lockId=lock_id, lockTs=now)
+            self.check(0, "break", kind, "--force", "--reason", "test",
+                       uri=self.uri(hfLockIdType=kind))
+            self.assertIsNone(self.find(kind)["lockId"])
+            self.assertEqual(self.find(kind)["other"], 5)
+            self.assertEqual(self.find(kind + " beside")["lockId"], lock_id)
+
     def test_a_forced_break_says_what_protects(self):
         self.insert(_id="p")
         uri = self.uri(hfTokenField="fence")

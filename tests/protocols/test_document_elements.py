@@ -264,6 +264,16 @@ class Command(Elements):
         self.assertEqual(script.hear()[0], "lost")
         self.assertEqual(self.lines_held(), [0])
 
+    def test_a_forced_break_frees_what_other_programs_write(self):
+        theirs = bson.Binary(bytes(range(16)), 4)
+        self.order("one")
+        lock = {"lockId": theirs, "lockTs": self.now()}
+        self.documents.update_one({"_id": "one"}, {"$set": {
+            "lines.%d.%s" % (at, field): value for at in (1, 2) for field, value in lock.items()}})
+        self.check(0, "break", '["one",2]', "--force", "--reason", "test")
+        held = self.documents.find_one({"_id": "one"})["lines"]
+        self.assertEqual([line.get("lockId") for line in held[1:3]], [theirs, None])
+
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)

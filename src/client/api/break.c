@@ -328,11 +328,27 @@ static hf_code take_all_out(breaking *b, hf_error *err)
     return code;
 }
 
+#define TAKEN_MOST 10
+
+/* A holder that stands there after each taking out is not the one that the store takes out. */
+static hf_code pause_before_again(breaking *b, unsigned *n_taken, hf_error *err)
+{
+    if (++*n_taken == TAKEN_MOST)
+        return error_set(err, HF_UNUSABLE,
+                         "%.128s cannot be freed: its holder was taken out %d times, and still "
+                         "stands there; free it with the program that locked it",
+                         b->name, TAKEN_MOST);
+    if (cancel_pause(&b->client->env, b->options->cancel, LOOK_MS) || client_is_closing(b->client))
+        return error_set(err, HF_CANCELLED, "%.128s: the break was cancelled", b->name);
+    return HF_OK;
+}
+
 /* Repeats as long as any of them holds: a ticket may have become an ID lease before it was taken
  * out. */
 static hf_code take_from_all(breaking *b, hf_error *err)
 {
     hf_code code;
+    unsigned n_taken = 0;
     do {
         bool all = true;
         code = ask_all(b, err);
@@ -344,7 +360,7 @@ static hf_code take_from_all(breaking *b, hf_error *err)
             code = bar_missing(b, &all, err);
         if (!code)
             code = all ? take_all_out(b, err) : look(b, err);
-    } while (!code && follow(b));
+    } while (!code && follow(b) && !(code = pause_before_again(b, &n_taken, err)));
     return code;
 }
 

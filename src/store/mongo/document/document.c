@@ -13,6 +13,7 @@
 #include "store/mongo/document/element.h"
 #include "store/mongo/document/lock_id.h"
 #include "store/mongo/document/parts.h"
+#include "store/mongo/document/seen.h"
 #include "store/mongo/driver/command.h"
 #include "store/mongo/driver/reply.h"
 #include "store/mongo/driver/text.h"
@@ -28,12 +29,15 @@
 
 /* ---- Leaving ---- */
 
-static void append_leave(const mongo_store *store, const char *name, const hf_leave *leave,
+/* Whose lock is broken may be another program. */
+static void append_leave(mongo_store *store, const char *name, const hf_leave *leave,
                          bson_t *update)
 {
+    bool breaks = leave->outcome == HF_OUTCOME_ABANDONED;
     bson_t query;
     BSON_APPEND_DOCUMENT_BEGIN(update, "q", &query);
-    mongo_document_append_own(store, &query, name, leave->ticket);
+    if (!breaks || !mongo_document_append_seen(store, &query, name, leave->ticket))
+        mongo_document_append_own(store, &query, name, leave->ticket);
     bson_append_document_end(update, &query);
     mongo_document_append_set_free(store, update);
 }

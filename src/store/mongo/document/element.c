@@ -78,6 +78,25 @@ void mongo_element_append_own(const mongo_store *store, bson_t *query, const cha
     mongo_element_name_done(&parsed);
 }
 
+void mongo_element_append_seen(const mongo_store *store, bson_t *query, const char *name,
+                               const bson_iter_t *lock_id)
+{
+    mongo_element_name parsed;
+    bson_t array, one;
+    if (!mongo_element_name_read(name, &parsed)) {
+        append_nothing(query);
+        return;
+    }
+    append_equal(query, "_id", &parsed.id);
+    bson_append_document_begin(query, store->uri.array, -1, &array);
+    BSON_APPEND_DOCUMENT_BEGIN(&array, "$elemMatch", &one);
+    append_equal(&one, store->uri.element_key, &parsed.key);
+    mongo_lock_id_append_seen(&store->uri, &one, lock_id);
+    bson_append_document_end(&array, &one);
+    bson_append_document_end(query, &array);
+    mongo_element_name_done(&parsed);
+}
+
 /* ---- Taking ---- */
 
 /* One element has this key, and it is free, stale, or ours. ~ and ! are what mongo_document_sound
@@ -302,6 +321,14 @@ static bool find_own(const mongo_store *store, const bson_t *doc, hf_id ticket, 
         if (carries(store, out, ticket))
             return true;
     return false;
+}
+
+bool mongo_element_find_lock_id(const mongo_store *store, const bson_t *doc, hf_id ticket,
+                                bson_iter_t *out)
+{
+    bson_iter_t element;
+    return find_own(store, doc, ticket, &element) && bson_iter_recurse(&element, out) &&
+           bson_iter_find(out, store->uri.lock_field);
 }
 
 /* The document with the element in place of the array, as $unwind gives it. */

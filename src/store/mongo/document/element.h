@@ -33,6 +33,9 @@ void mongo_element_append_name(const mongo_store *store, bson_t *query, const ch
 /* To a query: the element of this name (any, for ""), as long as it carries this ticket. */
 void mongo_element_append_own(const mongo_store *store, bson_t *query, const char *name,
                               hf_id ticket);
+/* The same, as long as it carries this lockId as it stands. */
+void mongo_element_append_seen(const mongo_store *store, bson_t *query, const char *name,
+                               const bson_iter_t *lock_id);
 void mongo_element_append_takeable(const mongo_store *store, const char *name, const hf_step *step,
                                    bson_t *query);
 /* To a query on what $unwind gives: the element is free, and its fields can be written. */
@@ -54,6 +57,9 @@ void mongo_element_append_left(mongo_store *store, bson_t *stages, size_t n, con
 /* To a query, on both: everything that is held, by any program. */
 void mongo_element_append_listed(const mongo_store *store, bson_t *query);
 
+/* Among the elements of a document: the lockId that is this ticket. */
+bool mongo_element_find_lock_id(const mongo_store *store, const bson_t *doc, hf_id ticket,
+                                bson_iter_t *out);
 /* The lock of this name; HF_SHAPE: several elements have its key. */
 hf_code mongo_element_see(mongo_store *store, const char *name, hf_stamp after, hf_record *out,
                           hf_error *err);

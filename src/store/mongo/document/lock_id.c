@@ -88,6 +88,12 @@ void mongo_lock_id_append_is(const mongo_uri *uri, bson_t *query, hf_id ticket)
     mongo_lock_id_append_no_array(uri, query);
 }
 
+void mongo_lock_id_append_seen(const mongo_uri *uri, bson_t *query, const bson_iter_t *lock_id)
+{
+    bson_append_iter(query, uri->lock_field, -1, lock_id);
+    mongo_lock_id_append_no_array(uri, query);
+}
+
 void mongo_lock_id_append_all(const mongo_uri *uri, bson_t *to, const char *field,
                               const hf_step *step)
 {

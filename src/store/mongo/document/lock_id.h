@@ -11,6 +11,8 @@ void mongo_lock_id_append(const mongo_uri *uri, bson_t *to, const char *field, h
 
 /* To a query: lockId is this ticket, and no array that has it. */
 void mongo_lock_id_append_is(const mongo_uri *uri, bson_t *query, hf_id ticket);
+/* The same for one as it stands in a document. */
+void mongo_lock_id_append_seen(const mongo_uri *uri, bson_t *query, const bson_iter_t *lock_id);
 void mongo_lock_id_append_no_array(const mongo_uri *uri, bson_t *query);
 
 /* The tickets of a step's enter and leaves, as an array. */

@@ -11,7 +11,7 @@
 
 /* ---- Which document ---- */
 
-static void append_id(bson_t *query, const char *name)
+void mongo_document_append_id(bson_t *query, const char *name)
 {
     bson_t equal;
     BSON_APPEND_DOCUMENT_BEGIN(query, "_id", &equal);
@@ -27,7 +27,7 @@ void mongo_document_append_own(const mongo_store *store, bson_t *query, const ch
         return;
     }
     if (name[0])
-        append_id(query, name);
+        mongo_document_append_id(query, name);
     mongo_lock_id_append_is(&store->uri, query, ticket);
 }
 
@@ -45,7 +45,7 @@ static void append_takeable(const mongo_store *store, const char *name, const hf
                             bson_t *query)
 {
     bson_t all, any, each;
-    append_id(query, name);
+    mongo_document_append_id(query, name);
     BSON_APPEND_ARRAY_BEGIN(query, "$and", &all);
     mongo_document_append_sound(store, &all, "0");
     BSON_APPEND_DOCUMENT_BEGIN(&all, "1", &each);

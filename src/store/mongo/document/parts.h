@@ -6,6 +6,8 @@
 #include "store/mongo/document/document.h"
 #include "store/mongo/shared/held.h"
 
+/* To a query: the document of this name. */
+void mongo_document_append_id(bson_t *query, const char *name);
 /* To a query: the lock of this name (any, for ""), as long as it carries this ticket. */
 void mongo_document_append_own(const mongo_store *store, bson_t *query, const char *name,
                                hf_id ticket);
