@@ -126,6 +126,64 @@ class SqliteFile(cli.Case):
         self.assertRegex(self.check(65, "run", "x", "--", "true").err, "^holdfast: .*x in ")
 
 
+def make_pem(folder, name, password=None):
+    """Certificate and key in one file, and each in one of its own."""
+    path = os.path.join(folder, name)
+    hidden = ["-passout", "pass:" + password] if password else ["-nodes"]
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
+                    "-days", "2", "-subj", "/CN=" + name, "-keyout", path + ".key", "-out", path + ".crt"]
+                   + hidden, check=True, capture_output=True)
+    with open(path, "w") as out:
+        for part in (".crt", ".key"):
+            with open(path + part) as text:
+                out.write(text.read())
+    return path
+
+
+class FilesOfTls(cli.Case):
+    """They do not mend themselves, so nobody waits for them, and nothing is asked at the terminal."""
+
+    def refused(self, options, pattern):
+        began = boot_ns()
+        result = self.check(65, "--store", "mongodb://127.0.0.1:1/app?" + options, "run", "-w", "1m", "x", "--",
+                            "true")
+        self.assertRegex(result.err, pattern)
+        self.assertNotIn("secret", result.err)
+        self.assertNotIn("Enter PEM", result.err + result.out)
+        self.assertLess(idle_seconds(began), 5)
+
+    def file(self, name, text):
+        with open(self.path(name), "w") as out:
+            out.write(text)
+        return self.path(name)
+
+    def test_an_authority_that_cannot_be_used(self):
+        self.refused("tlsCAFile=" + self.path("none"), "tlsCAFile: .*/none cannot be used: No such file")
+        self.refused("tlsCAFile=" + self.folder, "cannot be used: it is no regular file")
+        for text in ("", "junk", "-----BEGIN CERTIFICATE-----\njunk\n-----END CERTIFICATE-----\n"):
+            self.refused("tlsCAFile=" + self.file("ca", text), "/ca cannot be used: it has no certificate")
+
+    def test_a_key_that_cannot_be_used(self):
+        key, other = "tlsCertificateKeyFile=", make_pem(self.folder, "other")
+        pem, hidden = make_pem(self.folder, "one"), make_pem(self.folder, "two", "right-secret")
+        self.refused(key + self.path("none"), "tlsCertificateKeyFile: .*/none cannot be used: No such file")
+        self.refused(key + pem + ".crt", "it has no private key")
+        self.refused(key + pem + ".key", "it has no certificate")
+        self.refused(key + hidden, "its key has a password: give it as tlsCertificateKeyFilePassword")
+        self.refused(key + hidden + "&tlsCertificateKeyFilePassword=wrong-secret",
+                     "/two cannot be used: is tlsCertificateKeyFilePassword right")
+        with open(pem + ".crt") as crt, open(other + ".key") as alien:
+            mixed = self.file("mixed", crt.read() + alien.read())
+        self.refused(key + mixed, "its key does not belong to its certificate")
+
+    def test_what_can_be_used_is(self):
+        pem, hidden = make_pem(self.folder, "one"), make_pem(self.folder, "two", "right-secret")
+        for options in ("tlsCAFile=%s.crt&tlsCertificateKeyFile=%s" % (pem, pem),
+                        "tlsCertificateKeyFile=%s&tlsCertificateKeyFilePassword=right-secret" % hidden):
+            uri = "mongodb://127.0.0.1:1/app?serverSelectionTimeoutMS=100&" + options
+            self.assertIn("Connection refused", self.check(69, "--store", uri, "list").err)
+
+
 class NoServer(cli.Case):
     def closed_port(self):
         with socket.socket() as door:

@@ -9,6 +9,7 @@
 #include "store/mongo/driver/log.h"
 #include "store/mongo/driver/pool.h"
 #include "store/mongo/driver/server.h"
+#include "store/mongo/driver/tls.h"
 #include "store/mongo/queue/bell_listen.h"
 #include "store/mongo/queue/queue.h"
 #include "store/mongo/queue/session.h"
@@ -268,7 +269,10 @@ hf_code mongo_open(const char *uri, const hf_store_config *config, hf_store **ou
         return code;
     const mongo_protocol *protocol = protocol_of(&read);
     int64_t ttl_ms = config->chooses_ttl ? default_ttl_ms(&read) : config->ttl_ms;
-    if (protocol->check && (code = protocol->check(&read, ttl_ms, err))) {
+    code = protocol->check ? protocol->check(&read, ttl_ms, err) : HF_OK;
+    if (!code)
+        code = mongo_tls_check(read.driver, err);
+    if (code) {
         mongo_uri_done(&read);
         return code;
     }

@@ -7,6 +7,7 @@
 #include "core/alloc.h"
 #include "store/kernel_time.h"
 #include "store/mongo/driver/store.h"
+#include "store/mongo/driver/tls.h"
 #include "store/mongo/driver/tries.h"
 
 #include <errno.h>
@@ -356,22 +357,6 @@ static const mongoc_stream_t functions = {.type = OUR_TYPE,
 
 /* ---- Opening ---- */
 
-/* As the driver does for streams of its own; NULL: it cannot be. */
-static mongoc_stream_t *with_tls(mongoc_stream_t *base, const mongoc_uri_t *uri, const char *host)
-{
-    bool trusts_all = mongoc_uri_get_option_as_bool(uri, MONGOC_URI_TLSINSECURE, false);
-    mongoc_ssl_opt_t options = {
-        .pem_file = mongoc_uri_get_option_as_utf8(uri, MONGOC_URI_TLSCERTIFICATEKEYFILE, NULL),
-        .pem_pwd =
-            mongoc_uri_get_option_as_utf8(uri, MONGOC_URI_TLSCERTIFICATEKEYFILEPASSWORD, NULL),
-        .ca_file = mongoc_uri_get_option_as_utf8(uri, MONGOC_URI_TLSCAFILE, NULL),
-        .weak_cert_validation =
-            mongoc_uri_get_option_as_bool(uri, MONGOC_URI_TLSALLOWINVALIDCERTIFICATES, trusts_all),
-        .allow_invalid_hostname =
-            mongoc_uri_get_option_as_bool(uri, MONGOC_URI_TLSALLOWINVALIDHOSTNAMES, trusts_all)};
-    return mongoc_stream_tls_new_with_hostname(base, host, &options, 1);
-}
-
 /* A member that cannot be asked gets a stream without an address, which fails when the driver looks
  * at it: the driver's scan stands still for ever if it gets none for a member of which it has just
  * learned (libmongoc 1.23: it locks a mutex twice). */
@@ -392,7 +377,7 @@ mongoc_stream_t *mongo_stream_open(const mongoc_uri_t *uri, const mongoc_host_li
     scan->began_ms +=
         now_ms() - before_ms; /* a name server that is slow costs no member its time */
     mongoc_stream_t *tls =
-        !why && mongoc_uri_get_tls(uri) ? with_tls(&s->base, uri, host->host) : NULL;
+        !why && mongoc_uri_get_tls(uri) ? mongo_tls_around(&s->base, uri, host->host) : NULL;
     if (!why && !tls && mongoc_uri_get_tls(uri))
         why = "TLS cannot be set up: can the URI's certificate files be read?";
     if (why) {
