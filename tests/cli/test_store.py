@@ -113,6 +113,58 @@ class SqliteFile(cli.Case):
         self.assertRegex(result.stderr, rb"(?m)^holdfast: .*no space left")
         self.assertFalse(os.path.exists(self.path("ran")))
 
+    def mounted_alone(self, *words):
+        """In a mount namespace of its own, with the database mounted at another place."""
+        other = self.path("other")
+        os.mkdir(other)
+        script = 'touch "$0/locks.db" && mount --bind "$1" "$0/locks.db" && shift && exec "$@"'
+        unshare = ["unshare", "--mount"] + ["--map-root-user"] * (os.getuid() != 0)
+        if subprocess.run([*unshare, "mount", "--bind", other, other],
+                          stderr=subprocess.DEVNULL).returncode:
+            self.skipTest("no right to mount")
+        return subprocess.run([*unshare, "sh", "-c", script, other, self.file, cli.BIN,
+                               "--store", "sqlite:%s/locks.db" % other, *words], text=True,
+                              env=self.env, stderr=subprocess.PIPE, timeout=cli.PATIENCE)
+
+    def test_a_file_that_is_mounted_alone(self):
+        """As into a container, which then does not see its log and its kernel locks."""
+        self.hold("x")
+        result = self.mounted_alone("run", "-n", "x", "--", "true")
+        self.assertEqual(result.returncode, 69, result.stderr)
+        self.assertRegex(result.stderr, "mounted alone.*mount the folder")
+
+    def test_a_file_with_two_names(self):
+        self.hold("x")
+        os.link(self.file, self.path("other.db"))
+        result = self.check(69, "--store", "sqlite:" + self.path("other.db"),
+                            "run", "-n", "x", "--", "touch", self.path("ran"))
+        self.assertRegex(result.err, "2 names.*remove all but one")
+        self.assertNotIn("DELETE", result.err)
+        self.assertFalse(os.path.exists(self.path("ran")))
+
+    def test_what_others_put_in_a_shared_folder(self):
+        """A link or a pipe in the place of any of its files is refused at once."""
+        key = self.path("key")
+        with open(key, "w") as file:
+            file.write("secret")
+        os.chmod(key, 0o600)
+        os.mkdir(self.path("shared"))
+        os.chmod(self.path("shared"), 0o2770)
+        self.file = self.path("shared/locks.db")
+        store = "sqlite:" + self.file
+        for suffix in ("", "-wal", "-shm", "-alive"):
+            for put in (lambda at: os.symlink(key, at), lambda at: os.symlink(self.path("none"), at),
+                        lambda at: os.link(key, at), os.mkfifo):
+                put(self.file + suffix)
+                for words in (["run", "-n", "x", "--", "true"], ["list"]):
+                    result = self.check(69, "--store", store, *words)
+                    self.assertIn(self.file + suffix, result.err)
+                os.unlink(self.file + suffix)
+        self.assertEqual(os.stat(key).st_mode & 0o7777, 0o600)
+        self.assertFalse(os.path.exists(self.path("none")))
+        with open(key) as file:
+            self.assertEqual(file.read(), "secret")
+
     def test_the_record_of_a_lock_is_damaged(self):
         self.check(0, "run", "x", "--", "true")
         db = sqlite3.connect(self.file)

@@ -21,7 +21,7 @@ static void makes_a_database_of_its_own(void **state)
     umask(before);
     store->ops->close(store);
     assert_int_equal(stat(path, &info), 0);
-    assert_int_equal(info.st_mode & 0777, 0640);
+    assert_int_equal(info.st_mode & 0777, 0600);
     store = open_store();
     store->ops->close(store);
 }

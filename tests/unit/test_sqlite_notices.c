@@ -307,7 +307,7 @@ static void test_which_file_is_another(void **state)
     (void)state;
     snprintf(alive_path, sizeof alive_path, "%s/x.db" ALIVE_SUFFIX, folder);
     snprintf(advice, sizeof advice, "run: sqlite3 %s/x.db 'DELETE FROM boots'", folder);
-    must(alive_open(alive_path, true, &tester, &identity, &err), &err);
+    must(alive_open(alive_path, path, true, &tester, &identity, &err), &err);
     alive_identity device = identity, inode = identity;
     device.device++;
     inode.inode++;
@@ -325,7 +325,7 @@ static void test_a_child_has_only_the_bytes_that_it_took(void **state)
     bool is_free;
     (void)state;
     snprintf(alive_path, sizeof alive_path, "%s/alive", folder);
-    must(alive_open(alive_path, true, &tester, &identity, &err), &err);
+    must(alive_open(alive_path, path, true, &tester, &identity, &err), &err);
     must(alive_take(alive_path, &identity, 1, &parents, &err), &err);
     run_in_child(take_another);
     must(alive_test(alive_path, tester, 1, &is_free, &err), &err);
@@ -391,7 +391,7 @@ static void test_descriptor_0_is_closed_too(void **state)
     int tester;
     (void)state;
     snprintf(alive_path, sizeof alive_path, "%s/alive", folder);
-    must(alive_open(alive_path, true, &tester, &identity, &err), &err);
+    must(alive_open(alive_path, path, true, &tester, &identity, &err), &err);
     close(tester);
     run_in_child(find_place);
     run_in_child(take_of_another_file);

@@ -10,13 +10,12 @@
 #include "store/sqlite/alive.h"
 
 #include "core/error.h"
-#include "store/sqlite/share.h"
+#include "store/sqlite/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 /* All bytes held by this process, for the child of a fork. The mutex is held while a description is
@@ -66,21 +65,31 @@ static hf_code fail(const char *path, const char *doing, hf_error *err)
 static hf_code identify(const char *path, int fd, alive_identity *out, hf_error *err)
 {
     struct stat info;
-    if (fstat(fd, &info))
-        return fail(path, "stat it", err);
+    hf_code code = file_check_open(path, fd, &info, err);
+    if (code)
+        return code;
     *out = (alive_identity){.device = (int64_t)info.st_dev, .inode = (int64_t)info.st_ino};
     return HF_OK;
 }
 
-/* The mode is as the database's. */
-hf_code alive_open(const char *path, bool make, int *out_fd, alive_identity *out, hf_error *err)
+/* What stands there must be a file, and not wait for a writer as a pipe would. */
+static int open_there(const char *path, int access)
 {
-    *out_fd = open(path, O_RDONLY | O_CLOEXEC | (make ? O_CREAT : 0), 0666);
+    return open(path, access | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+}
+
+hf_code alive_open(const char *path, const char *database, bool make, int *out_fd,
+                   alive_identity *out, hf_error *err)
+{
+    hf_code code = file_check(path, err);
+    if (code)
+        return code;
+    if (make && file_make(path, database) && errno != EEXIST)
+        return fail(path, "make it", err);
+    *out_fd = open_there(path, O_RDONLY);
     if (*out_fd < 0)
         return errno == ENOENT && !make ? HF_OK : fail(path, "open it", err);
-    if (make)
-        sqlite_share(path);
-    hf_code code = identify(path, *out_fd, out, err);
+    code = identify(path, *out_fd, out, err);
     if (code) {
         close(*out_fd);
         *out_fd = -1;
@@ -98,8 +107,9 @@ hf_code alive_verify(const char *path, int fd, const alive_identity *known, hf_e
         return HF_OK;
     return error_set(err, HF_UNUSABLE,
                      "%s: is another file than the one that the database names, "
-                     "so no program can tell which sessions are alive: stop every program that "
-                     "uses the database, then "
+                     "so no program can tell which sessions are alive: use the database by the "
+                     "path by which others use it, or, if it was copied here, or that file was "
+                     "removed: stop every program that uses the database, then "
                      "run: sqlite3 %.*s 'DELETE FROM boots'",
                      path, (int)(strlen(path) - strlen(ALIVE_SUFFIX)), path);
 }
@@ -135,7 +145,7 @@ hf_code alive_take(const char *path, const alive_identity *known, int64_t row, a
 {
     pthread_once(&fork_once, watch_forks);
     pthread_mutex_lock(&holds_mutex);
-    int fd = open(path, O_RDWR | O_CLOEXEC);
+    int fd = open_there(path, O_RDWR);
     hf_code code = fd < 0 ? fail(path, "open it", err) : alive_verify(path, fd, known, err);
     if (!code)
         code = lock_byte(path, fd, row, err);

@@ -20,8 +20,10 @@ typedef struct alive_hold {
 } alive_hold;
 
 /* Opens the alive file for testing. Read-only, so that only the end of a session counts as a
- * writer's close. Makes it if `make`. *out_fd is -1 when it does not exist. */
-hf_code alive_open(const char *path, bool make, int *out_fd, alive_identity *out, hf_error *err);
+ * writer's close. If `make`, makes it for all who may use the database. *out_fd is -1 when it does
+ * not exist. */
+hf_code alive_open(const char *path, const char *database, bool make, int *out_fd,
+                   alive_identity *out, hf_error *err);
 
 /* Whether the open file still is that one. */
 hf_code alive_verify(const char *path, int fd, const alive_identity *known, hf_error *err);

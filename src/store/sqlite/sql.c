@@ -93,13 +93,23 @@ hf_code sql_open(sql *conn, const char *path, int64_t patience_ms, hf_error *err
     pthread_mutex_init(&conn->mutex, NULL);
     if (sqlite3_threadsafe() == 0)
         return error_set(err, HF_UNUSABLE, "libsqlite3 was built without threads: use another");
-    int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
+    int flags =
+        SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW;
     int rc = sqlite3_open_v2(path, &conn->db, flags, NULL);
     if (rc != SQLITE_OK)
         return sql_fail(conn, rc, "open", err);
     sqlite3_extended_result_codes(conn->db, 1);
     sqlite3_busy_handler(conn->db, wait_for_writer, conn);
     return HF_OK;
+}
+
+hf_code sql_move_log(sql *conn, hf_error *err)
+{
+    int pages = 0, moved = 0;
+    int rc = sqlite3_wal_checkpoint_v2(conn->db, NULL, SQLITE_CHECKPOINT_FULL, &pages, &moved);
+    if (rc == SQLITE_OK && moved < pages)
+        rc = SQLITE_BUSY;
+    return rc == SQLITE_OK ? HF_OK : sql_fail(conn, rc, "move the log", err);
 }
 
 static void move_log(sql *conn, int mode, int *pages, int *moved)

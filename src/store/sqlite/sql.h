@@ -105,7 +105,7 @@ typedef struct sql {
     int log_pages;    /* after the last commit here */
 } sql;
 
-/* Opens the file without looking at its contents. */
+/* Opens the file, to which no link may lead, without looking at its contents. */
 hf_code sql_open(sql *conn, const char *path, int64_t patience_ms, hf_error *err);
 
 /* While the database is locked, this connection asks for it only when it has a lock on *fd (-1:
@@ -124,6 +124,10 @@ void sql_tend_log(sql *conn, bool is_tidy);
 
 /* Another connection has seen the log that long: shortens it, if that is due. */
 void sql_see_log(sql *conn, int pages);
+
+/* Moves all of the log into the database, which is then synced. Others are waited for; if one keeps
+ * a part: HF_UNREACHABLE. */
+hf_code sql_move_log(sql *conn, hf_error *err);
 
 /* Moves what can be moved; whether a reader keeps the rest. *pages: how long the log is. */
 bool sql_log_is_kept(sql *conn, int *pages);

@@ -5,7 +5,7 @@
 
 #include "core/alloc.h"
 #include "core/error.h"
-#include "store/sqlite/share.h"
+#include "store/sqlite/file.h"
 #include "store/sqlite/sqlite_internal.h"
 
 #include <errno.h>
@@ -62,6 +62,14 @@ static const hf_store_ops ops = {
     .history = sqlite_history,
 };
 
+static char *beside(const sqlite_store *store, const char *suffix)
+{
+    size_t size = strlen(store->path) + strlen(suffix) + 1;
+    char *path = alloc_array(NULL, size, 1);
+    snprintf(path, size, "%s%s", store->path, suffix);
+    return path;
+}
+
 static sqlite_store *new_store(const char *path, const hf_store_config *config,
                                const sqlite_place *place)
 {
@@ -74,7 +82,8 @@ static sqlite_store *new_store(const char *path, const hf_store_config *config,
     store->config = *config;
     store->place = *place;
     store->pid = getpid();
-    store->path = alloc_text(path);
+    store->path = file_resolve(path);
+    store->alive_path = beside(store, ALIVE_SUFFIX);
     store->tester = store->wake_fd = store->inotify_fd = store->send_fd = -1;
     pthread_mutex_init(&store->mutex, NULL);
     return store;
@@ -103,25 +112,23 @@ static hf_code make_fails(const char *path, int os, hf_error *err)
     return HF_OK;
 }
 
-/* SQLite would make it with mode 0644. It must not be opened here: closing it would drop the locks
- * of any connection of this process to it. Where this call is missing, SQLite makes it. */
+/* SQLite would make it with mode 0644. */
 static hf_code make_file(const char *path, hf_error *err)
 {
-    if (mknod(path, S_IFREG | 0666, 0) == 0) {
-        sqlite_share(path);
-        return HF_OK;
-    }
-    return make_fails(path, errno, err);
+    return file_make(path, NULL) ? make_fails(path, errno, err) : HF_OK;
 }
 
-/* Beside the file that the path resolves to, because SQLite follows links. */
-static char *alive_path_of(sql *conn)
+/* SQLite follows no link to a file either, but takes any file that it finds. */
+static hf_code check_files(const sqlite_store *store, hf_error *err)
 {
-    const char *file = sqlite3_db_filename(conn->db, "main");
-    size_t size = strlen(file) + sizeof ALIVE_SUFFIX;
-    char *path = alloc_array(NULL, size, 1);
-    snprintf(path, size, "%s" ALIVE_SUFFIX, file);
-    return path;
+    static const char *const suffixes[] = {"", "-wal", "-shm"};
+    hf_code code = HF_OK;
+    for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes && !code; i++) {
+        char *path = beside(store, suffixes[i]);
+        code = file_check(path, err);
+        free(path);
+    }
+    return code;
 }
 
 static hf_code open_main(sqlite_store *store, hf_error *err)
@@ -131,7 +138,6 @@ static hf_code open_main(sqlite_store *store, hf_error *err)
         code = schema_check(&store->main, err);
     if (code)
         return code;
-    store->alive_path = alive_path_of(&store->main);
     sql_take_turns(&store->main, &store->tester);
     code = boot_begin(store, err);
     if (!code)
@@ -158,7 +164,9 @@ hf_code sqlite_open_at(const char *path, const hf_store_config *config, const sq
                          "store memory:",
                          path);
     sqlite_store *store = new_store(path, config, place);
-    hf_code code = make_file(path, err);
+    hf_code code = make_file(store->path, err);
+    if (!code)
+        code = check_files(store, err);
     if (!code)
         code = open_main(store, err);
     if (!code)

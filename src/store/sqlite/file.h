@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* file.h: which files the store opens, and with which mode it makes them. */
+#ifndef STORE_SQLITE_FILE_H
+#define STORE_SQLITE_FILE_H
+
+#include <holdfast/holdfast.h>
+#include <sys/stat.h>
+
+/* The path, with the links in its folder's part resolved; to be freed. */
+char *file_resolve(const char *path);
+
+/* Makes an empty file, unless something is there, for this user alone; in a folder whose group may
+ * write and owns what is made there (mode 2770), for the group too; and for all who may use the
+ * file `like` (NULL: no such). The umask does not count. -1 with errno; EEXIST: something was
+ * there, and is left as it is. */
+int file_make(const char *path, const char *like);
+
+/* HF_UNUSABLE unless nothing is there, or a regular file that has no other name: no link, no second
+ * hard link, no mount of its own. Does not wait, and changes nothing. */
+hf_code file_check(const char *path, hf_error *err);
+
+/* The same of what is open already; *info is its. */
+hf_code file_check_open(const char *path, int fd, struct stat *info, hf_error *err);
+
+#endif
