@@ -2,16 +2,22 @@
 /* records.c: keeps one row per lock and applies steps to it, each inside one BEGIN IMMEDIATE;
  * called by the client through the table of operations.
  *
- * A loss of power can undo the last commits, in order (synchronous = NORMAL). All sessions are dead
- * then, so the next client takes their entries out of the records, and tokens go on rising
- * (tokens.c). `last` may be wrong: an acknowledged release may be undone, and the next holder reads
- * `abandoned`; or a grant may be undone, and the next holder does not learn of that holder. So
- * after a loss of power, work that must know how its predecessor left has to ask, with the token,
- * where the data is.
+ * A loss of power can undo the last commits, in order (synchronous = NORMAL). All sessions of
+ * processes are dead then, so the next client takes their entries out of the records, and tokens go
+ * on rising (tokens.c). `last` may be wrong: an acknowledged release may be undone, and the next
+ * holder reads `abandoned`; or a grant may be undone, and the next holder does not learn of that
+ * holder. So after a loss of power, work that must know how its predecessor left has to ask, with
+ * the token, where the data is.
+ *
+ * Some steps are relied on after a loss of power, too: a pass, because an ID lease has no process
+ * that dies; the leave of one, because its owner may be on another host; and the leave of work that
+ * is done once per period. These are synced before they are answered, after the commit, so that
+ * nobody else waits for the disk. A log is synced up to its end, so the steps before are kept, too.
  */
 #include "core/alloc.h"
 #include "core/error.h"
 #include "core/id.h"
+#include "core/period.h"
 #include "core/record.h"
 #include "store/document.h"
 #include "store/sqlite/sqlite_internal.h"
@@ -92,8 +98,26 @@ typedef struct outcome {
     hf_record record;
     const char *news; /* of the record's notify, or NULL */
     bool changed;
-    bool is_short; /* its token is not reserved yet, so nothing was written */
+    bool is_relied_on; /* what it changed must outlast a loss of power */
+    bool is_short;     /* its token is not reserved yet, so nothing was written */
 } outcome;
+
+/* ID leases are of no process, and a break takes out others' tickets. */
+static bool is_of_others(sqlite_store *store, const hf_record *record, hf_id ticket)
+{
+    const hf_entry *entry = record_find(record, ticket);
+    MUTEX_SCOPE(&store->mutex);
+    return entry && !own_find(store, entry->session);
+}
+
+static bool is_relied_on(sqlite_store *store, const hf_record *before, const hf_step *step)
+{
+    bool is = step->pass != NULL;
+    for (size_t i = 0; i < step->n_leaves && !is; i++)
+        is = period_is_any(step->leaves[i].period) ||
+             is_of_others(store, before, step->leaves[i].ticket);
+    return is;
+}
 
 /* Read the high water before a record is made: it has the tokens of pruned records. */
 static hf_code load(sqlite_store *store, const char *name, outcome *out, hf_error *err)
@@ -117,6 +141,7 @@ static hf_code make(sqlite_store *store, const char *name, const hf_step *step, 
         return code;
     }
     bool is_new = !out->record.exists;
+    out->is_relied_on = is_relied_on(store, &out->record, step);
     out->changed = apply(store, &out->record, step, &out->news);
     out->is_short = out->changed && out->record.token > store->reserved;
     return out->changed && !out->is_short ? save(store, &out->record, is_new, err) : HF_OK;
@@ -135,6 +160,16 @@ static hf_code try_step(sqlite_store *store, const char *name, const hf_step *st
         code = sql_end(&store->main, code, err);
     if (code || out->is_short)
         record_done(&out->record);
+    return code;
+}
+
+/* If it fails, the next call tries again, as a repeat of the step will find nothing to do. */
+static hf_code sync_owed(sqlite_store *store, hf_error *err)
+{
+    if (!store->owes_sync)
+        return HF_OK;
+    hf_code code = sql_sync(&store->main, err);
+    store->owes_sync = code != HF_OK;
     return code;
 }
 
@@ -181,6 +216,12 @@ hf_code sqlite_step(hf_store *base, const char *name, const hf_step *step, hf_re
         is_answered = !code && !done.is_short;
         if (!code && done.is_short)
             code = tokens_reserve(store, done.record.token, err);
+    }
+    if (!code) {
+        store->owes_sync |= done.changed && done.is_relied_on;
+        code = sync_owed(store, err);
+        if (code)
+            record_done(&done.record);
     }
     pthread_mutex_unlock(&store->main.mutex);
     if (code)
@@ -248,7 +289,9 @@ static hf_code make_all(sqlite_store *store, hf_parcel *parcels, size_t n, outco
         if (!code)
             code = try_all(store, parcels, n, all, err);
     }
-    return code;
+    for (size_t i = 0; i < all->n && !code; i++)
+        store->owes_sync |= all->of[i].changed && all->of[i].is_relied_on;
+    return code ? code : sync_owed(store, err);
 }
 
 void sqlite_steps(hf_store *base, hf_parcel *parcels, size_t n)

@@ -329,6 +329,20 @@ hf_code sql_commit(sql *conn, hf_error *err)
     return code;
 }
 
+/* The log is what holds them; who moves it into the database syncs it before. */
+hf_code sql_sync(sql *conn, hf_error *err)
+{
+    sqlite3_file *log = NULL;
+    int rc = sqlite3_file_control(conn->db, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log);
+    if (rc == SQLITE_OK)
+        rc = log->pMethods ? log->pMethods->xSync(log, SQLITE_SYNC_NORMAL) : SQLITE_IOERR_FSYNC;
+    if (rc == SQLITE_OK)
+        return HF_OK;
+    return error_set(err, HF_UNKNOWN,
+                     "%s: was written, but a loss of power may undo it (%s): check the disk",
+                     conn->path, sqlite3_errstr(rc));
+}
+
 void sql_rollback(sql *conn)
 {
     if (conn->db && !sqlite3_get_autocommit(conn->db))

@@ -147,6 +147,9 @@ hf_code sql_begin_read(sql *conn, hf_error *err);
 hf_code sql_commit(sql *conn, hf_error *err);
 void sql_rollback(sql *conn);
 
+/* Writes all commits up to here to the disk. HF_UNKNOWN: a loss of power may undo them. */
+hf_code sql_sync(sql *conn, hf_error *err);
+
 /* Ends a transaction: commits if code is HF_OK, else rolls back and returns code. */
 hf_code sql_end(sql *conn, hf_code code, hf_error *err);
 

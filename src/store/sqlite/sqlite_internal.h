@@ -48,6 +48,8 @@ typedef struct sqlite_store {
     int64_t reserved;   /* no token above it is given; main.mutex, as for high_water */
     int64_t high_water; /* every token given is above it */
 
+    bool owes_sync; /* a step that others rely on was not synced; main.mutex */
+
     int tester; /* on the alive file, through which bytes are tested; -1: there is none */
     alive_identity alive;
 
