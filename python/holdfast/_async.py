@@ -21,7 +21,7 @@ from . import _library
 from ._client import Client, name_for
 from ._election import Observation, Seen
 from ._errors import ClosedError, HoldfastError, LostError, call, error_of
-from ._handle import ClientHandle, callback
+from ._handle import ClientHandle, Single, callback
 from ._info import Leader, LockInfo, Turn, WhyLink
 from ._lease import Lease
 from ._library import LEASE_FN, lib
@@ -114,7 +114,7 @@ def _done(number: int, lease: Any, err: Any) -> None:
 _c_done = LEASE_FN(_done)
 
 
-class AsyncLock:
+class AsyncLock(Single):
     """A lock of an AsyncClient. Its methods belong to the loop's thread.
 
     `async with lock:` holds the lock in the block. When it is lost, the block's task is cancelled, and
@@ -252,7 +252,7 @@ class AsyncLock:
         return bool(cast(Any, self._task).uncancel() > self._n_cancels)
 
 
-class AsyncClient:
+class AsyncClient(Single):
     """A store for asyncio, with the options of Client.
 
     All methods belong to the loop's thread.

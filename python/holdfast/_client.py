@@ -14,7 +14,7 @@ from typing import (TYPE_CHECKING, Any, Callable, Dict, Iterator, List, NamedTup
 from . import _lease, _library
 from ._election import Election, observe
 from ._errors import call, made
-from ._handle import ClientHandle
+from ._handle import ClientHandle, Single
 from ._info import Finding, Leader, LockInfo, SessionInfo, Turn, WhyLink, string
 from ._lease import Lease
 from ._library import LOG_FN, lib
@@ -51,7 +51,7 @@ def _path(guardian: Union[str, bool, None]) -> Optional[str]:
     return guardian if isinstance(guardian, str) else "holdfast" if guardian else None
 
 
-class Client:
+class Client(Single):
     """A store that was opened: "sqlite:PATH", "memory:NAME", "mongodb://...".
 
     Options, None for the default; all times are in seconds:

@@ -10,7 +10,7 @@ from typing import Any, Callable, Iterator, List, Optional, Type, Union
 
 from . import _library
 from ._errors import CancelledError, ClosedError, HoldfastError, call, error_of, made
-from ._handle import ChildHandle, ClientHandle, State
+from ._handle import ChildHandle, ClientHandle, Single, State
 from ._info import Leader
 from ._library import lib
 from ._lost import LossWarning, OnLost
@@ -18,7 +18,7 @@ from ._values import Seconds, text, wait_ms
 from ._waits import Cancel, OnWait, Wait, waiting
 
 
-class Election:
+class Election(Single):
     """A candidate; Client.election() makes it. Leaving its `with` resigns.
 
     Leadership is the lock of the election's name, so what holds for locks holds for it.

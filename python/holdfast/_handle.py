@@ -12,7 +12,7 @@ import enum
 import functools
 import os
 import threading
-from typing import Any, Callable, Dict, List, Optional, Set
+from typing import Any, Callable, Dict, List, NoReturn, Optional, Set
 
 from ._errors import ClosedError, ForkedError, InvalidError
 from ._library import lib
@@ -31,13 +31,22 @@ def _renew() -> None:
 os.register_at_fork(after_in_child=_renew)
 
 
+class Single:
+    """What copy and pickle refuse: a copy would release or close in C what the original still uses."""
+
+    _instead = "share the object between threads; another process opens a client of its own"
+
+    def __reduce_ex__(self, _protocol: Any) -> NoReturn:
+        raise TypeError("a holdfast.%s cannot be copied or pickled: %s" % (type(self).__name__, self._instead))
+
+
 class State(enum.Enum):
     OPEN = "open"
     CLOSING = "closing"
     CLOSED = "closed"
 
 
-class ClientHandle:
+class ClientHandle(Single):
     """An hf_client. `used` is what C calls until it is closed."""
 
     def __init__(self, pointer: ctypes.c_void_p, used: Any) -> None:
@@ -137,7 +146,7 @@ class ClientHandle:
             return False
 
 
-class ChildHandle:
+class ChildHandle(Single):
     """A handle that belongs to a client and may be closed after it: an hf_lock or hf_election."""
 
     def __init__(self, client: ClientHandle, pointer: ctypes.c_void_p, close: Any, what: str) -> None:

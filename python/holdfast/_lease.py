@@ -8,7 +8,7 @@ from typing import Optional, Type
 
 from . import _library
 from ._errors import call
-from ._handle import ClientHandle
+from ._handle import ClientHandle, Single
 from ._info import Last, string
 from ._library import lib
 from ._values import text
@@ -27,12 +27,14 @@ def release(client: ClientHandle, lease_id: str) -> None:
         call(lib.hf_lease_release, pointer, text(lease_id, "lease"))
 
 
-class Lease:
+class Lease(Single):
     """An ID lease. Anyone who knows its id can renew or release it, from any host.
 
     Unless it is renewed, the lock is free after ttl seconds. Leaving its `with` releases it. The methods
     may be called from any thread.
     """
+
+    _instead = "pass its id on, which renew_lease() and release_lease() of any client take"
 
     def __init__(self, client: ClientHandle, c: _library.Lease) -> None:
         self._client = client

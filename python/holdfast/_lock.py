@@ -9,12 +9,12 @@ from typing import Any, Callable, Optional, Type
 
 from . import _library
 from ._errors import Code, HoldfastError, call, error_of
-from ._handle import ChildHandle, ClientHandle
+from ._handle import ChildHandle, ClientHandle, Single
 from ._info import Last, Mode, string
 from ._library import lib
 
 
-class Lock:
+class Lock(Single):
     """A lock that was acquired; Client.acquire() and its like return it.
 
     Leaving its `with` releases the lock. If the lock was lost before, that raises LostError: another may

@@ -1,6 +1,9 @@
 """The cases of tests/conformance that concern a program, by the package: same names, same promises."""
 # SPDX-License-Identifier: Apache-2.0
+import copy
+import gc
 import os
+import pickle
 import select
 import signal
 import tempfile
@@ -176,6 +179,19 @@ class Clients(OnAStore):
         findings = self.one.doctor()
         self.assertIn("reach", [each.topic for each in findings])
         self.assertEqual([each for each in findings if each.is_danger], [])
+
+    def test_nothing_that_holds_is_copied(self):
+        """The end of a copy would release the original."""
+        election = self.one.election("leader")
+        self.addCleanup(election.close)
+        with self.one.lock("x") as lock, self.one.lease("y", ttl=30) as lease:
+            for each in (self.one, lock, lease, election):
+                for copied in (copy.copy, copy.deepcopy, pickle.dumps, lambda it: copy.deepcopy([it])):
+                    with self.assertRaisesRegex(TypeError, type(each).__name__ + " cannot be copied or pickled"):
+                        copied(each)
+            gc.collect()
+            self.assertTrue(lock.is_held)
+            self.assert_held("x")
 
     def test_a_forked_child_is_refused_and_harms_nothing(self):
         lock = self.one.acquire("x")
