@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/run/init.h"
 #include "cli/settings/guardian.h"
 #include "cli/settings/options.h"
 #include "cli/settings/status.h"
@@ -202,6 +203,7 @@ int main(int argc, char **argv)
 {
     char program[] = "holdfast";
     words all = {0};
+    init_tend();
     guardian_note_words(argc, argv);
     if (argc > 0)
         argv[0] = program;

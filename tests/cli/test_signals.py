@@ -5,6 +5,7 @@ import fcntl
 import json
 import os
 import signal
+import subprocess
 
 import cli
 from idle import boot_ns, idle_seconds
@@ -70,6 +71,61 @@ class PassedOn(cli.Case):
     def status_letter(self, pid):
         with open("/proc/%d/stat" % pid) as stat:
             return stat.read().rsplit(")", 1)[1].split()[0]
+
+
+# Five orphans end, and then the zombies are counted until there are none.
+ORPHANS = """
+for i in 1 2 3 4 5; do (sh -c "exit 3" &); done
+sleep 0.3
+for i in $(seq 100); do grep -qs "^State:.Z" /proc/[0-9]*/status || exit 7; sleep 0.1; done
+exit 9"""
+
+
+class FirstProcess(cli.Case):
+    """As the entry point of a container: process 1 of its own process namespace."""
+
+    def setUp(self):
+        super().setUp()
+        self.apart = ["unshare", "--pid", "--fork", "--mount-proc"]
+        if os.getuid() != 0:
+            self.apart.append("--map-root-user")
+        if subprocess.run([*self.apart, "true"], stderr=subprocess.DEVNULL).returncode:
+            self.skipTest("no right to make a namespace")
+
+    def begin(self, *words):
+        running = cli.Running(subprocess.Popen([*self.apart, cli.BIN, *words], env=self.env,
+                                               stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                               stderr=subprocess.PIPE))
+        self.addCleanup(self.stop, running)
+        return running
+
+    @staticmethod
+    def first_of(running):
+        with open("/proc/%d/task/%d/children" % ((running.process.pid,) * 2)) as children:
+            return int(children.read().split()[0])
+
+    def test_orphans_are_waited_for(self):
+        for verb in ("run", "elect"):
+            self.assertEqual(self.begin(verb, "x", "--", "sh", "-c", ORPHANS).status(), 7, verb)
+
+    def test_signals_are_passed_on(self):
+        for name in ("INT", "TERM", "HUP", "QUIT", "USR1"):
+            run = self.begin("run", "x", "--", "sh", "-c", TRAP % (name, name))
+            run.out.expect("ready\n")
+            os.kill(self.first_of(run), getattr(signal, "SIG" + name))
+            run.out.expect("got-%s\n" % name)
+            self.assertEqual(run.status(), 9)
+
+    def test_one_that_waits_is_ended(self):
+        self.hold("x")
+        run = self.begin("-v", "run", "x", "--", "true")
+        run.err.expect("waiting for .*\n")
+        os.kill(self.first_of(run), signal.SIGTERM)
+        self.assertEqual(run.status(), 128 + signal.SIGTERM)
+
+    def test_it_ends_as_its_child_does(self):
+        self.assertEqual(self.begin("run", "x", "--", "sh", "-c", "exit 5").status(), 5)
+        self.assertEqual(self.begin("nonsense").status(), 64)
 
 
 class WhileWaiting(cli.Case):
