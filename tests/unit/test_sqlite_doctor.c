@@ -82,6 +82,37 @@ static void test_all_is_found_in_order(void **state)
     store->ops->close(store);
 }
 
+/* ---- Who may open the files ---- */
+
+static void expect_files(hf_store *store, const char *suffix, mode_t mode, const char *words)
+{
+    char name[sizeof path + 8];
+    snprintf(name, sizeof name, "%s%s", path, suffix);
+    assert_int_equal(chmod(name, mode), 0);
+    findings found = examine(store);
+    assert_int_equal(found.n, words ? 7 : 6);
+    if (words)
+        assert_finding(&found, 3, "files", true, words);
+    assert_int_equal(chmod(name, 0600), 0);
+}
+
+static void test_files_that_others_may_open_are_a_danger(void **state)
+{
+    (void)state;
+    static const char *const suffixes[] = {"", "-alive", "-wal", "-shm"};
+    hf_store *store = open_store();
+    for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
+        expect_files(store, suffixes[i], 0600, NULL);
+        expect_files(store, suffixes[i], 0604, "open to all users");
+        expect_files(store, suffixes[i], 0602, "chmod o=");
+        expect_files(store, suffixes[i], 0640, "a group that does not share the folder");
+    }
+    assert_int_equal(chmod(folder, 02770), 0);
+    expect_files(store, "", 0660, NULL);
+    expect_files(store, "", 0664, "open to all users");
+    store->ops->close(store);
+}
+
 /* ---- A log that somebody else reads ---- */
 
 static sqlite3 *begin_to_read(const char *file)
@@ -260,6 +291,7 @@ int main(void)
 #define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, remove_folder)
     const struct CMUnitTest tests[] = {
         TEST(test_all_is_found_in_order),
+        TEST(test_files_that_others_may_open_are_a_danger),
         TEST(test_a_log_that_a_reader_keeps_is_told_and_nobody_waits_for_it),
         TEST(test_it_stops_when_told),
         TEST(test_a_file_system_of_several_machines_is_a_danger),

@@ -123,11 +123,12 @@ static hf_code lock_byte(const char *path, int fd, int64_t row, hf_error *err)
         return fail(path, "lock a byte of it", err);
     /* this may pass: after a failed commit, a session frees its byte a moment after SQLite has
      * freed its row */
-    return error_set(err, HF_UNREACHABLE,
-                     "%s: byte %lld is locked by a session that the database does "
-                     "not know: an older copy was put back while it was in use: stop every program "
-                     "that uses it",
-                     path, (long long)row);
+    return error_set(
+        err, HF_UNREACHABLE,
+        "%s: byte %lld is locked by a session that the database does "
+        "not know: an older copy was put back while it was in use, or another user locks "
+        "it (lslocks): stop every program that uses it",
+        path, (long long)row);
 }
 
 static void link_hold(alive_hold *hold, int fd)

@@ -2,6 +2,7 @@
 /* doctor.c: checks what an embedded store depends on: the file system, the schema, the kernel
  * locks, how long a write takes; called for `holdfast doctor`. */
 #include "core/error.h"
+#include "store/sqlite/file.h"
 #include "store/sqlite/sqlite_internal.h"
 
 #include <stdarg.h>
@@ -72,6 +73,36 @@ static void find_file_system(report *to)
              path, network);
     else
         find(to, false, "file system", "local (type 0x%x)", (unsigned)info.f_type);
+}
+
+/* Those who may open a file that they have no business with; 0: nobody. */
+static mode_t open_to(const char *path)
+{
+    struct stat info;
+    mode_t others = S_IRWXG | S_IRWXO;
+    if (file_is_shared(path))
+        others = S_IRWXO;
+    return stat(path, &info) ? 0 : info.st_mode & others;
+}
+
+/* Whoever can open a file can lock it against its users, and what it says is no secret then. */
+static void find_modes(report *to)
+{
+    static const char *const suffixes[] = {"", "-alive", "-wal", "-shm"};
+    char path[4096];
+    mode_t users = 0;
+    for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
+        snprintf(path, sizeof path, "%s%s", to->store->path, suffixes[i]);
+        users |= open_to(path);
+    }
+    if (users)
+        find(to, true, "files",
+             "%s and the files beside it are open to %s: whoever can read them can lock them, and "
+             "so take locks from their holders: chmod %s %s*, or share the folder with a group "
+             "(chgrp GROUP, chmod 2770)",
+             to->store->path,
+             users & S_IRWXO ? "all users" : "a group that does not share the folder",
+             users & S_IRWXO ? "o=" : "g=", to->store->path);
 }
 
 static hf_code find_server(report *to, hf_error *err)
@@ -223,6 +254,7 @@ static hf_code examine(report *to, hf_error *err)
     if (code)
         return code;
     find_file_system(to);
+    find_modes(to);
     if (!to->store->main.is_readonly) {
         find_kernel_locks(to);
         find_log(to);
@@ -236,7 +268,7 @@ typedef struct kept {
     struct {
         char topic[32], text[700];
         bool is_danger, wants_care;
-    } found[8];
+    } found[9];
     size_t n;
 } kept;
 

@@ -53,7 +53,7 @@ char *file_resolve(const char *path)
 
 /* ---- Making ---- */
 
-static bool is_shared(const char *path)
+bool file_is_shared(const char *path)
 {
     struct stat info;
     char *folder = folder_of(path);
@@ -66,7 +66,7 @@ static mode_t mode_for(const char *path, const char *like)
 {
     struct stat info;
     mode_t mode = S_IRUSR | S_IWUSR;
-    if (is_shared(path))
+    if (file_is_shared(path))
         mode |= S_IRGRP | S_IWGRP;
     if (like && lstat(like, &info) == 0)
         mode |= info.st_mode & 0666;

@@ -228,7 +228,7 @@ hf_code sql_fail(sql *conn, int rc, const char *doing, hf_error *err)
     case SQLITE_LOCKED:
         return error_set(err, HF_UNREACHABLE,
                          "%s: busy: another program has kept it locked for "
-                         "%lld ms: see who has it open (fuser -v)",
+                         "%lld ms: see who locks it (lslocks) or has it open (fuser -v)",
                          conn->path, (long long)conn->patience_ms);
     case SQLITE_READONLY:
         return error_set(err, HF_READONLY,
