@@ -167,7 +167,7 @@ bool lease_keep(hf_client *client, const lease_ids *ids, hf_mono since);
 void lease_forget(hf_client *client, const lease_ids *ids); /* it was answered */
 /* Its caller is back, and sends it from now on. False: it is being sent, so its outcome is not
  * known. */
-bool lease_withdraw(hf_client *client, const lease_ids *ids);
+bool lease_withdraw(hf_client *client, const lease_ids *ids, bool *was_kept);
 /* It is not renewed here any more. */
 bool lease_is_kept(hf_client *client, const lease_ids *ids);
 

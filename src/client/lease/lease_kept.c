@@ -83,10 +83,11 @@ void lease_forget(hf_client *client, const lease_ids *ids)
         one->is_over = true;
 }
 
-bool lease_withdraw(hf_client *client, const lease_ids *ids)
+bool lease_withdraw(hf_client *client, const lease_ids *ids, bool *was_kept)
 {
     MUTEX_SCOPE(&client->mutex);
     struct departing *one = find_locked(client, ids->ticket);
+    *was_kept = one;
     if (one && !one->due.at)
         return false;
     if (one)

@@ -346,8 +346,7 @@ hf_code lease_release(hf_client *client, const lease_ids *ids, hf_error *err)
     hf_mono since = client_now(client);
     departure l = departure_of(ids, mono_add_ms(since, client->release_patience_ms));
     err = err ? err : &unwanted;
-    l.was_sent = lease_is_kept(client, ids);
-    if (!lease_withdraw(client, ids))
+    if (!lease_withdraw(client, ids, &l.was_sent))
         return error_set(err, HF_UNKNOWN, "%.128s: its release is just being sent again",
                          ids->name);
     BOUND_SCOPE(client->store, l.patience_end, NULL);
