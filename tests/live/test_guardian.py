@@ -253,7 +253,7 @@ class Protocols(OnASet):
         self.assertIn("was abandoned by", waiter.errors)
 
     def test_ttl(self):
-        self.check("hfProtocol=ttl")
+        self.check("hfProtocol=ttl&hfCollection=leases")
 
     def test_document(self):
         self.mongo.app.jobs.insert_one({"_id": self.name})

@@ -333,13 +333,13 @@ static void test_only_its_id_tells_that_a_session_has_begun_before(void **state)
     static const char *const there[] = {
         "{'ok': 1, 'writeErrors': [{'code': 11000}]}",
         "{'ok': 1, 'writeErrors': [{'code': 11000, 'keyPattern': {'_id': 1}}]}",
-        "{'ok': 1, 'writeErrors': [{'code': 11000, 'errmsg': 'E11000 duplicate key error "
-        "collection: app.sessions index: _id_ dup key: {}'}]}"};
+        ("{'ok': 1, 'writeErrors': [{'code': 11000, 'errmsg': 'E11000 duplicate key error "
+         "collection: app.sessions index: _id_ dup key: {}'}]}")};
     static const char *const foreign[] = {
-        "{'ok': 1, 'writeErrors': [{'code': 11000, 'keyPattern': {'user': 1},"
-        " 'errmsg': 'E11000 duplicate key error collection: app.sessions index: user_1 dup'}]}",
-        "{'ok': 1, 'writeErrors': [{'code': 11000, 'errmsg': 'E11000 duplicate key error "
-        "collection: app.sessions index: user_1 dup key: {}'}]}"};
+        ("{'ok': 1, 'writeErrors': [{'code': 11000, 'keyPattern': {'user': 1},"
+         " 'errmsg': 'E11000 duplicate key error collection: app.sessions index: user_1 dup'}]}"),
+        ("{'ok': 1, 'writeErrors': [{'code': 11000, 'errmsg': 'E11000 duplicate key error "
+         "collection: app.sessions index: user_1 dup key: {}'}]}")};
     for (size_t i = 0; i < sizeof there / sizeof *there; i++)
         assert_int_equal(begin_session(there[i]), HF_HELD);
     for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++) {
