@@ -6,6 +6,7 @@ import os
 import pty
 import signal
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -407,7 +408,8 @@ class Signals(OnASet):
     def test_a_file_of_the_uri_is_found_from_the_folder(self):
         with tempfile.TemporaryDirectory(prefix="holdfast-guardian-") as folder:
             file = os.path.join(folder, "ca.pem")
-            open(file, "w").close()
+            subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=x", "-keyout",
+                            os.devnull, "-out", file], check=True, stderr=subprocess.DEVNULL)
             holder = self.start(Program(
                 "bash", "-c", 'cd "$0" && exec "$@"', folder, COMMAND, "--store",
                 "mongodb://127.0.0.1:%d/?tlsCAFile=ca.pem&tls=true" % free_ports(1)[0],
