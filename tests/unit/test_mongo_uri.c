@@ -450,7 +450,7 @@ static void test_options_without_effect(void **state)
     assert_ignores("appName=x&ssl=true&tlsInsecure=true&w=majority&journal=true&wtimeoutMS=4"
                    "&readConcernLevel=majority&readPreference=primary&retryWrites=true"
                    "&connectTimeoutMS=500&serverSelectionTimeoutMS=5&loadBalanced=false"
-                   "&directConnection=true&heartbeatFrequencyMS=500&maxIdleTimeMS=4",
+                   "&directConnection=true&heartbeatFrequencyMS=500",
                    NULL);
     if (mongo_uri_read("mongodb://u:p@a/app?authMechanism=SCRAM-SHA-1&authSource=admin&foo=%40",
                        &uri, &err))
