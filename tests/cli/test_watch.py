@@ -381,7 +381,8 @@ class Events(cli.Case):
         self.watch()
         token = self.expect("grant")["token"]
         holder.signal(signal.SIGKILL)  # before its command, at whose end it would release
-        os.killpg(holder.child, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):  # its input may have ended it already
+            os.killpg(holder.child, signal.SIGKILL)
         self.hold("x")
         found = self.next()
         if found["event"] == "wait":  # for a moment, until it sees that the holder has died
