@@ -47,54 +47,56 @@ void mongo_element_append_name(const mongo_store *store, bson_t *query, const ch
     mongo_element_name_done(&parsed);
 }
 
-/* {lines: {$elemMatch: {id: key, lockId: ticket}}}: the update finds it as `lines.$`. */
+/* A lockId: that of a ticket, or one as it stands in a document. */
+typedef struct lock_id_sought {
+    hf_id ticket;
+    const bson_iter_t *seen; /* NULL: the ticket's */
+} lock_id_sought;
+
+/* {lines: {$elemMatch: {id: key, lockId: ...}}}: the update finds it as `lines.$`. */
 static void append_match(const mongo_store *store, bson_t *query, const bson_iter_t *key,
-                         hf_id ticket)
+                         const lock_id_sought *sought)
 {
     bson_t array, one;
     bson_append_document_begin(query, store->uri.array, -1, &array);
     BSON_APPEND_DOCUMENT_BEGIN(&array, "$elemMatch", &one);
     if (key)
         append_equal(&one, store->uri.element_key, key);
-    mongo_lock_id_append_is(&store->uri, &one, ticket);
+    if (sought->seen)
+        mongo_lock_id_append_seen(&store->uri, &one, sought->seen);
+    else
+        mongo_lock_id_append_is(&store->uri, &one, sought->ticket);
     bson_append_document_end(&array, &one);
     bson_append_document_end(query, &array);
+}
+
+static void append_named(const mongo_store *store, bson_t *query, const char *name,
+                         const lock_id_sought *sought)
+{
+    mongo_element_name parsed;
+    if (!mongo_element_name_read(name, &parsed)) {
+        append_nothing(query);
+        return;
+    }
+    append_equal(query, "_id", &parsed.id);
+    append_match(store, query, &parsed.key, sought);
+    mongo_element_name_done(&parsed);
 }
 
 void mongo_element_append_own(const mongo_store *store, bson_t *query, const char *name,
                               hf_id ticket)
 {
-    mongo_element_name parsed;
-    if (!name[0]) {
-        append_match(store, query, NULL, ticket);
-        return;
-    }
-    if (!mongo_element_name_read(name, &parsed)) {
-        append_nothing(query);
-        return;
-    }
-    append_equal(query, "_id", &parsed.id);
-    append_match(store, query, &parsed.key, ticket);
-    mongo_element_name_done(&parsed);
+    const lock_id_sought own = {.ticket = ticket};
+    if (name[0])
+        append_named(store, query, name, &own);
+    else
+        append_match(store, query, NULL, &own);
 }
 
 void mongo_element_append_seen(const mongo_store *store, bson_t *query, const char *name,
                                const bson_iter_t *lock_id)
 {
-    mongo_element_name parsed;
-    bson_t array, one;
-    if (!mongo_element_name_read(name, &parsed)) {
-        append_nothing(query);
-        return;
-    }
-    append_equal(query, "_id", &parsed.id);
-    bson_append_document_begin(query, store->uri.array, -1, &array);
-    BSON_APPEND_DOCUMENT_BEGIN(&array, "$elemMatch", &one);
-    append_equal(&one, store->uri.element_key, &parsed.key);
-    mongo_lock_id_append_seen(&store->uri, &one, lock_id);
-    bson_append_document_end(&array, &one);
-    bson_append_document_end(query, &array);
-    mongo_element_name_done(&parsed);
+    append_named(store, query, name, &(lock_id_sought){.seen = lock_id});
 }
 
 /* ---- Taking ---- */

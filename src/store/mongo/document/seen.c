@@ -34,11 +34,9 @@ static void append_lock(const mongo_store *store, bson_t *query, const char *nam
 static bool append_from(const mongo_store *store, const mongo_reply *reply, const char *name,
                         hf_id ticket, bson_t *query)
 {
-    bson_t batch, doc;
-    bson_iter_t it, lock_id;
-    bool is_there = mongo_view(&reply->doc, "cursor.firstBatch", &batch) &&
-                    bson_iter_init(&it, &batch) && mongo_next(&it, &doc) &&
-                    find_lock_id(store, &doc, ticket, &lock_id);
+    bson_t doc;
+    bson_iter_t lock_id;
+    bool is_there = mongo_first(&reply->doc, &doc) && find_lock_id(store, &doc, ticket, &lock_id);
     if (is_there)
         append_lock(store, query, name, &lock_id);
     return is_there;

@@ -34,6 +34,11 @@ bool mongo_next(bson_iter_t *batch, bson_t *doc)
     return bson_init_static(doc, data, length);
 }
 
+bool mongo_first(const bson_t *reply, bson_t *doc)
+{
+    return mongo_view(reply, "cursor.firstBatch.0", doc);
+}
+
 /* NaN and infinity do not count as numbers. */
 static bool is_countable(const bson_iter_t *it)
 {

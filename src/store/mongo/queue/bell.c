@@ -55,8 +55,7 @@ static bool has_document(mongo_store *store, int32_t bell)
     mongo_begin(&command, "find", name);
     bson_concat(&command, rest);
     mongo_append_read_concern(store, &command, (hf_stamp){0});
-    bool has = !mongo_run(store, &call, &command, &reply, NULL) &&
-               mongo_view(&reply.doc, "cursor.firstBatch.0", &first);
+    bool has = !mongo_run(store, &call, &command, &reply, NULL) && mongo_first(&reply.doc, &first);
     bson_destroy(&reply.doc);
     bson_destroy(rest);
     bson_destroy(&command);

@@ -268,14 +268,6 @@ hf_code sharding_unlock_lock_session(mongo_store *store, hf_id lock_session, con
 
 /* ---- Reading ---- */
 
-bool sharding_first(const mongo_reply *reply, bson_t *out)
-{
-    bson_t batch;
-    bson_iter_t it;
-    return mongo_view(&reply->doc, "cursor.firstBatch", &batch) && bson_iter_init(&it, &batch) &&
-           mongo_next(&it, out);
-}
-
 /* Without its read concern, which is the last field. */
 static void append_find(bson_t *command, const char *collection, const char *id)
 {

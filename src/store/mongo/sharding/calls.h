@@ -70,7 +70,4 @@ hf_code sharding_stop_ping_of(mongo_store *store, const char *process, sharding_
  * each. */
 hf_code sharding_get_own(mongo_store *store, hf_id session, sharding_sent *out, hf_error *err);
 
-/* The first document of a reply's batch. */
-bool sharding_first(const mongo_reply *reply, bson_t *out);
-
 #endif

@@ -136,7 +136,7 @@ static hf_code read_lock(acquiring *a, const mongo_reply *from, sharding_reply *
 {
     bson_t doc;
     sharding_document document;
-    to->is_found = sharding_first(from, &doc);
+    to->is_found = mongo_first(&from->doc, &doc);
     if (!to->is_found)
         return HF_OK;
     hf_code code = sharding_read(a->store, &doc, &document, a->err);
@@ -157,7 +157,7 @@ static bool is_true(const bson_t *doc, const char *field)
 static hf_code read_ping(acquiring *a, const mongo_reply *from, sharding_reply *to)
 {
     bson_t doc;
-    to->is_found = sharding_first(from, &doc);
+    to->is_found = mongo_first(&from->doc, &doc);
     if (!to->is_found || sharding_read_ping(&doc, &to->ping_ms))
         return HF_OK;
     return error_set(a->err, HF_SHAPE,
@@ -471,7 +471,7 @@ static bool is_as_seen(mongo_store *store, const char *name, hf_id ticket, shard
     bson_t doc;
     sharding_sent sent;
     bool is = !sharding_get_lock(store, name, (hf_stamp){0}, &sent, &err) &&
-              sharding_first(&sent.reply, &doc) && !sharding_read(store, &doc, out, &err) &&
+              mongo_first(&sent.reply.doc, &doc) && !sharding_read(store, &doc, out, &err) &&
               out->lock.state && id_equal(sharding_ticket(store, out), ticket);
     sharding_sent_done(&sent);
     return is;

@@ -70,7 +70,7 @@ static hf_code judge_look(const mongo_store *store, const mongo_reply *reply, hf
 {
     bson_t first;
     hf_id ticket;
-    *is_made = !code && mongo_view(&reply->doc, "cursor.firstBatch.0", &first);
+    *is_made = !code && mongo_first(&reply->doc, &first);
     if (reply->server_code == NOT_CAPPED)
         return refuse(store, "is there, and is not capped", err);
     if (*is_made && !mongo_id_at(&first, "_id.ticket", &ticket))

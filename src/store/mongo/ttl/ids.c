@@ -35,10 +35,9 @@ static void append_filter(bson_t *command)
 
 static bool read_id(const mongo_reply *reply, char out[HF_NAME_MAX + 1])
 {
-    bson_t batch, doc;
-    bson_iter_t it, id;
-    if (!mongo_view(&reply->doc, "cursor.firstBatch", &batch) || !bson_iter_init(&it, &batch) ||
-        !mongo_next(&it, &doc) || !bson_iter_init_find(&id, &doc, "_id"))
+    bson_t doc;
+    bson_iter_t id;
+    if (!mongo_first(&reply->doc, &doc) || !bson_iter_init_find(&id, &doc, "_id"))
         return false;
     if (!mongo_id_read(&id, out))
         snprintf(out, HF_NAME_MAX + 1, "(it cannot be shown)");

@@ -36,14 +36,6 @@ static void append_filter(const mongo_store *store, int64_t seconds, bson_t *com
     free(text);
 }
 
-static bool read_first(const mongo_reply *reply, bson_t *doc)
-{
-    bson_t batch;
-    bson_iter_t it;
-    return mongo_view(&reply->doc, "cursor.firstBatch", &batch) && bson_iter_init(&it, &batch) &&
-           mongo_next(&it, doc);
-}
-
 static hf_code refuse(const mongo_store *store, const bson_t *doc, int64_t seconds, hf_error *err)
 {
     char id[HF_NAME_MAX + 1];
@@ -76,7 +68,7 @@ hf_code mongo_ttl_refuse_strangers(mongo_store *store, int64_t seconds, hf_error
     BSON_APPEND_BOOL(&command, "singleBatch", true);
     mongo_append_read_concern(store, &command, (hf_stamp){0});
     hf_code code = mongo_run(store, &call, &command, &reply, err);
-    if (!code && read_first(&reply, &doc))
+    if (!code && mongo_first(&reply.doc, &doc))
         code = refuse(store, &doc, seconds, err);
     bson_destroy(&reply.doc);
     bson_destroy(&command);

@@ -409,8 +409,7 @@ static void append_as_seen(const bson_t *doc, bson_t *query)
 static bool append_foreign(mongo_store *store, const char *name, hf_id ticket, bson_t *query)
 {
     static const mongo_call call = {.what = "looking at"};
-    bson_t command = BSON_INITIALIZER, filter, batch, doc;
-    bson_iter_t it;
+    bson_t command = BSON_INITIALIZER, filter, doc;
     mongo_reply reply;
     hf_error err;
     mongo_begin(&command, "find", store->uri.collection);
@@ -419,8 +418,7 @@ static bool append_foreign(mongo_store *store, const char *name, hf_id ticket, b
     bson_append_document_end(&command, &filter);
     mongo_append_read_concern(store, &command, (hf_stamp){0});
     bool is_foreign = !mongo_run_behind(store, &call, &command, &reply, &err) &&
-                      mongo_view(&reply.doc, "cursor.firstBatch", &batch) &&
-                      bson_iter_init(&it, &batch) && mongo_next(&it, &doc) && !mongo_ttl_of(&doc) &&
+                      mongo_first(&reply.doc, &doc) && !mongo_ttl_of(&doc) &&
                       mongo_ttl_is_lock(store, &doc) &&
                       id_equal(entry_of(store, &doc, name).ticket, ticket);
     if (is_foreign)
