@@ -9,10 +9,7 @@
  * comes to it by another name, beside which there is no log, finds the row, too, and is refused.
  */
 #include "core/error.h"
-#include "store/kernel_time.h"
 #include "store/sqlite/sqlite_internal.h"
-
-#define PAUSE_US 5000
 
 #define IS_KEPT                                                                                    \
     "boot_is_kept" /* in meta: 1 if the row of this boot stands in the database itself */
@@ -110,20 +107,14 @@ static hf_code take_part(sqlite_store *store, hf_error *err)
     return code ? code : compare(store, &known, err);
 }
 
-/* Whoever finds that it was not done yet does it, because the first may have been killed. SQLite
- * lets one at a time move the log and refuses the others at once, so these wait here. */
+/* A process that finds it undone does it, because the first one may have been killed. */
 static hf_code keep(sqlite_store *store, hf_error *err)
 {
-    int64_t end_ms = kernel_ms(CLOCK_MONOTONIC) + store->main.patience_ms, is_kept;
-    hf_code code;
-    do {
-        code = schema_meta_get(&store->main, IS_KEPT, &is_kept, err);
-        if (code || is_kept)
-            return code;
-        code = sql_move_log(&store->main, err);
-        if (code == HF_UNREACHABLE)
-            kernel_pause_us(PAUSE_US);
-    } while (code == HF_UNREACHABLE && kernel_ms(CLOCK_MONOTONIC) < end_ms);
+    int64_t is_kept;
+    hf_code code = schema_meta_get(&store->main, IS_KEPT, &is_kept, err);
+    if (code || is_kept)
+        return code;
+    code = sql_move_log(&store->main, err);
     if (!code)
         code = sql_begin(&store->main, err);
     return code ? code : sql_end(&store->main, schema_meta_set(&store->main, IS_KEPT, 1, err), err);

@@ -103,12 +103,20 @@ hf_code sql_open(sql *conn, const char *path, int64_t patience_ms, hf_error *err
     return HF_OK;
 }
 
-hf_code sql_move_log(sql *conn, hf_error *err)
+static int move_all(sql *conn)
 {
     int pages = 0, moved = 0;
     int rc = sqlite3_wal_checkpoint_v2(conn->db, NULL, SQLITE_CHECKPOINT_FULL, &pages, &moved);
-    if (rc == SQLITE_OK && moved < pages)
-        rc = SQLITE_BUSY;
+    return rc == SQLITE_OK && moved < pages ? SQLITE_BUSY : rc & 0xff;
+}
+
+/* SQLite lets one connection at a time move the log, and asks no busy handler for the others. */
+hf_code sql_move_log(sql *conn, hf_error *err)
+{
+    int64_t end_ms = kernel_ms(CLOCK_MONOTONIC) + conn->patience_ms;
+    int rc;
+    while ((rc = move_all(conn)) == SQLITE_BUSY && kernel_ms(CLOCK_MONOTONIC) < end_ms)
+        kernel_pause_us(URGENT_US);
     return rc == SQLITE_OK ? HF_OK : sql_fail(conn, rc, "move the log", err);
 }
 
