@@ -122,28 +122,15 @@ void renewals_free(renewals *r)
 
 /* ---- Telling ---- */
 
-static const char *lock_of(const renewals *r, size_t i)
+static const char *lock_of(const void *of, size_t i)
 {
+    const renewals *r = of;
     return r->texts + r->all[i].lock;
-}
-
-/* The first whose lock does not come before the prefix. */
-static size_t begin_of(const renewals *r, const char *prefix)
-{
-    size_t from = 0, to = r->n;
-    while (from < to) {
-        size_t middle = from + (to - from) / 2;
-        if (strcmp(lock_of(r, middle), prefix) < 0)
-            from = middle + 1;
-        else
-            to = middle;
-    }
-    return from;
 }
 
 json_t *renewals_of(const renewals *r, const char *prefix)
 {
-    size_t length = strlen(prefix), i = begin_of(r, prefix);
+    size_t length = strlen(prefix), i = text_begin(r->n, lock_of, r, prefix);
     json_t *out = NULL;
     for (; i < r->n && strncmp(lock_of(r, i), prefix, length) == 0; i++) {
         if (!out)

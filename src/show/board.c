@@ -99,17 +99,14 @@ const hf_lock_info *board_find(const board *b, const char *name)
     return b->n ? bsearch(&wanted, b->locks, b->n, sizeof wanted, by_name) : NULL;
 }
 
+static const char *name_of(const void *of, size_t i)
+{
+    return ((const board *)of)->locks[i].name;
+}
+
 size_t board_begin(const board *b, const char *prefix)
 {
-    size_t from = 0, to = b->n;
-    while (from < to) {
-        size_t middle = from + (to - from) / 2;
-        if (strcmp(b->locks[middle].name, prefix) < 0)
-            from = middle + 1;
-        else
-            to = middle;
-    }
-    return from;
+    return text_begin(b->n, name_of, b, prefix);
 }
 
 /* How they were left; those without a record any more are not there. `n` of the board are sorted.

@@ -41,6 +41,20 @@ void *text_wider(void *array, size_t n, size_t size)
     return is_full ? need(reallocarray(array, n ? 2 * n : 1, size)) : array;
 }
 
+size_t text_begin(size_t n, const char *(*name)(const void *of, size_t i), const void *of,
+                  const char *prefix)
+{
+    size_t from = 0, to = n;
+    while (from < to) {
+        size_t middle = from + (to - from) / 2;
+        if (strcmp(name(of, middle), prefix) < 0)
+            from = middle + 1;
+        else
+            to = middle;
+    }
+    return from;
+}
+
 char *text_copy(const char *text)
 {
     return need(strdup(text));

@@ -20,6 +20,10 @@ void text_no_memory(void) __attribute__((noreturn)); /* says so, and ends the pr
 /* Room for one more than the n of a size that it has, each added by itself; takes the array. */
 void *text_wider(void *array, size_t n, size_t size);
 
+/* Of n names in byte order, the number of the first that does not come before the prefix. */
+size_t text_begin(size_t n, const char *(*name)(const void *of, size_t i), const void *of,
+                  const char *prefix);
+
 bool text_is_utf8(const char *text);
 
 /* A copy in which characters that do not print, or that reverse the line, are written as \x07 or

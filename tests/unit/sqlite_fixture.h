@@ -10,6 +10,7 @@
 #include "core/record.h"
 #include "store/sqlite/sqlite.h"
 
+#include <fcntl.h>
 #include <ftw.h>
 #include <setjmp.h>
 #include <sqlite3.h>
@@ -220,6 +221,19 @@ static UNUSED void run_sql(const char *text)
     assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
     assert_int_equal(sqlite3_exec(db, text, NULL, NULL, NULL), SQLITE_OK);
     sqlite3_close(db);
+}
+
+/* how: O_TRUNC, or O_EXCL: it must not be there. */
+static UNUSED void copy_file(const char *from, const char *to, int how)
+{
+    char bytes[4096];
+    ssize_t n;
+    int in = open(from, O_RDONLY), out = open(to, O_WRONLY | O_CREAT | how, 0600);
+    assert_true(in >= 0 && out >= 0);
+    while ((n = read(in, bytes, sizeof bytes)) > 0)
+        assert_int_equal(write(out, bytes, (size_t)n), n);
+    close(in);
+    close(out);
 }
 
 static UNUSED int64_t query(const char *text)

@@ -61,23 +61,11 @@ static void test_a_session_does_not_begin_beside_a_second_name_of_the_alive_file
     close_store(store);
 }
 
-static void copy_file(const char *from, const char *to)
-{
-    char bytes[4096];
-    ssize_t n;
-    int in = open(from, O_RDONLY), out = open(to, O_WRONLY | O_CREAT | O_EXCL, 0600);
-    assert_true(in >= 0 && out >= 0);
-    while ((n = read(in, bytes, sizeof bytes)) > 0)
-        assert_int_equal(write(out, bytes, (size_t)n), n);
-    close(in);
-    close(out);
-}
-
 /* As the file looks by another name, beside which there is no log. */
 static void expect_other_to_know_the_boot(void)
 {
     char kept[sizeof path];
-    copy_file(path, other_name());
+    copy_file(path, other_name(), O_EXCL);
     snprintf(kept, sizeof kept, "%s", path);
     snprintf(path, sizeof path, "%s", other_name());
     expect_unusable("is missing");

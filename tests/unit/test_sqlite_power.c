@@ -21,18 +21,6 @@ static const sqlite3_io_methods *real_methods[2];
 static int syncs; /* of logs */
 static bool syncs_fail;
 
-static void copy_file(const char *from, const char *to)
-{
-    char bytes[4096];
-    ssize_t n;
-    int in = open(from, O_RDONLY), out = open(to, O_WRONLY | O_CREAT | O_TRUNC, 0600);
-    assert_true(in >= 0 && out >= 0);
-    while ((n = read(in, bytes, sizeof bytes)) > 0)
-        assert_int_equal(write(out, bytes, (size_t)n), n);
-    close(in);
-    close(out);
-}
-
 static const char *kept_of(const char *name)
 {
     static char kept[sizeof path + 16];
@@ -120,7 +108,7 @@ static void restore(const char *suffix)
     snprintf(name, sizeof name, "%s%s", path, suffix);
     unlink(name);
     if (access(kept_of(name), F_OK) == 0)
-        copy_file(kept_of(name), name);
+        copy_file(kept_of(name), name, O_TRUNC);
 }
 
 /* Everything stops here, and begins anew on the next boot. */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sweep_turn.c: decides who does the next part of the sweep, and keeps how far it has come, in the
  * table `meta`: so each client goes on where the last one stopped. Called by sweep.c. */
-#include "core/error.h"
 #include "core/sweep.h"
 #include "store/sqlite/sqlite_internal.h"
 #include "store/sqlite/sweep.h"
@@ -100,17 +99,12 @@ static int64_t own_number(sqlite_store *store)
     return store->sweeper;
 }
 
-static hf_code fail_as_busy(hf_error *err)
-{
-    return error_set(err, HF_HELD, "another client does a part");
-}
-
 static hf_code take_inside(sqlite_store *store, int64_t now, bool *is_mine, hf_error *err)
 {
     sqlite_sweeping *sweep = &store->sweep;
     hf_code code = load(store, sweep, err);
     if (!code && is_due(sweep, now) && is_busy(sweep, now))
-        return fail_as_busy(err);
+        return sweep_is_anothers(err);
     *is_mine = !code && is_due(sweep, now);
     if (!*is_mine)
         return code;
@@ -131,7 +125,7 @@ hf_code sweep_take_turn(sqlite_store *store, bool *is_mine, hf_error *err)
     if (code || *is_mine || !is_due(&store->sweep, now))
         return code;
     if (is_busy(&store->sweep, now))
-        return fail_as_busy(err);
+        return sweep_is_anothers(err);
     code = sql_begin(&store->main, err);
     if (!code)
         code = sql_end(&store->main, take_inside(store, now, is_mine, err), err);
@@ -157,5 +151,5 @@ hf_code sweep_keep_place(sqlite_store *store, int64_t took_ms, bool *more, hf_er
     if (!code)
         code = sql_end(&store->main, keep_inside(store, &is_mine, err), err);
     *more = !code && is_mine && sweep->part != SWEEP_NONE;
-    return code || is_mine ? code : fail_as_busy(err);
+    return code || is_mine ? code : sweep_is_anothers(err);
 }

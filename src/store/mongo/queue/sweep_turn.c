@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sweep_turn.c: decides who does the next part of the sweep, and keeps how far it has come, in a
  * document of `sessions`: so each client goes on where the last one stopped. Called by sweep.c. */
-#include "core/error.h"
 #include "core/id.h"
 #include "core/sweep.h"
 #include "store/document.h"
@@ -113,11 +112,6 @@ static bool read_turn(mongo_sweeping *sweep, const bson_t *doc)
     return true;
 }
 
-static hf_code fail_as_busy(hf_error *err)
-{
-    return error_set(err, HF_HELD, "another client does a part");
-}
-
 hf_code mongo_sweep_take(mongo_store *store, bool *is_mine, hf_error *err)
 {
     static const mongo_call call = {.what = "beginning a sweep", .writes = true};
@@ -130,7 +124,7 @@ hf_code mongo_sweep_take(mongo_store *store, bool *is_mine, hf_error *err)
     bool is_there = !code && mongo_view(&reply.doc, "value", &doc);
     *is_mine = is_there && read_turn(&store->queue->sweep, &doc);
     if (is_there && !*is_mine && mongo_int_at(&doc, "part", SWEEP_NONE) != SWEEP_NONE)
-        code = fail_as_busy(err);
+        code = sweep_is_anothers(err);
     bson_destroy(&reply.doc);
     bson_destroy(&command);
     return code;
@@ -167,7 +161,7 @@ hf_code mongo_sweep_keep(mongo_store *store, int64_t took_ms, bool *more, hf_err
     append_keep(store, took_ms, &command);
     hf_code code = mongo_run(store, &call, &command, &reply, err);
     if (!code && mongo_int_at(&reply.doc, "n", 0) != 1)
-        code = fail_as_busy(err);
+        code = sweep_is_anothers(err);
     *more = !code && store->queue->sweep.part;
     bson_destroy(&reply.doc);
     bson_destroy(&command);
