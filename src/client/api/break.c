@@ -261,7 +261,15 @@ static hf_code see_anew(breaking *b, target *t, hf_error *err)
     return HF_OK;
 }
 
-static hf_code bar_missing(breaking *b, bool *all, hf_error *err)
+static hf_code settle_once(breaking *b, target *t, hf_error *err)
+{
+    if (t->is_missing)
+        return bar_once(b, t, err);
+    return t->beat ? see_anew(b, t, err) : HF_OK;
+}
+
+/* Whether none of them can believe any more; else *all is false, and some are to be asked again. */
+static hf_code settle_all(breaking *b, bool *all, hf_error *err)
 {
     *all = true;
     for (size_t i = 0; i < b->n; i++) {
@@ -270,7 +278,7 @@ static hf_code bar_missing(breaking *b, bool *all, hf_error *err)
         hf_code code;
         BOUND_SCOPE(b->client->store, b->ends, b->options->cancel);
         do
-            code = t->is_missing ? bar_once(b, t, err) : t->beat ? see_anew(b, t, err) : HF_OK;
+            code = settle_once(b, t, err);
         while (may_retry(b, code, &failures));
         if (code)
             return code;
@@ -357,7 +365,7 @@ static hf_code take_from_all(breaking *b, hf_error *err)
         if (code || !follow(b))
             return code;
         if (!b->options->force)
-            code = bar_missing(b, &all, err);
+            code = settle_all(b, &all, err);
         if (!code)
             code = all ? take_all_out(b, err) : look(b, err);
     } while (!code && follow(b) && !(code = pause_before_again(b, &n_taken, err)));

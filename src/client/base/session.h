@@ -50,7 +50,6 @@ bool session_beats_locked(hf_client *client, hf_mono now); /* a beat is due, and
 void session_renewed_locked(hf_client *client, hf_mono sent, const hf_session_state *state);
 void session_not_renewed_locked(hf_client *client, const hf_error *err);
 /* The number of a beat, sent now, that begins the session again: one that it never had. */
-/* The number of a beat, sent now, that begins the session again: one that it never had. */
 int64_t session_beat_anew(hf_mono now);
 /* Whether a session with this beat was begun again since it had the former one. */
 bool session_is_anew(int64_t former, int64_t beat);

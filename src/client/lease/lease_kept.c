@@ -16,8 +16,8 @@
 #define RETRY_FIRST_MS 5
 #define RETRY_MOST_MS 500
 #define KEPT_MOST 10000 /* the locks of more are free when their leases are over */
-#define KEPT_MOST_MS                                                                               \
-    1800000 /* its key may be forgotten after an hour, and then name another lease */
+/* A key may be forgotten after an hour, and then name another lease. */
+#define KEPT_MOST_MS 1800000
 
 static struct departures *list_locked(hf_client *client)
 {

@@ -226,8 +226,8 @@ static hf_code end_session(hf_client *client, const departure *l, hf_code code)
     return code;
 }
 
-/* Whether its last beat came before its release was asked for, by the time that has passed since
- * each: on the store's clock, and here. The two may run at different speeds. */
+/* Whether its last beat is younger than the request for its release. The store's clock tells the
+ * age of the beat, this host's that of the request; they may run at different speeds. */
 static bool was_renewed(hf_client *client, const departure *l, const hf_session_state *state)
 {
     int64_t age_ms = state->session.ttl_ms - state->lease_left_ms;

@@ -85,7 +85,7 @@ static mode_t open_to(const char *path)
     return stat(path, &info) ? 0 : info.st_mode & others;
 }
 
-/* Whoever can open a file can lock it against its users, and what it says is no secret then. */
+/* A user who can open a file can lock it against the others, and can read what is in it. */
 static void find_modes(report *to)
 {
     static const char *const suffixes[] = {"", "-alive", "-wal", "-shm"};
@@ -97,7 +97,8 @@ static void find_modes(report *to)
     }
     if (users)
         find(to, true, "files",
-             "%s and the files beside it are open to %s: whoever can read them can lock them, and "
+             "%s and the files beside it are open to %s: a user who can read them can lock them, "
+             "and "
              "so take locks from their holders: chmod %s %s*, or share the folder with a group "
              "(chgrp GROUP, chmod 2770)",
              to->store->path,
