@@ -509,7 +509,10 @@ typedef struct hf_store_ops {
      * (HF_OK). Calls `each` while none of the store's mutexes is held. One thread at a time. The
      * first call for a session listens from `from` on. Later calls continue, and may skip what came
      * before `from`. After an error, the next call starts listening anew and first gives
-     * HF_NOTICE_LOOK. HF_UNSUPPORTED: this database has no notices; poll. */
+     * HF_NOTICE_LOOK. HF_UNSUPPORTED: this database has no notices; poll. A client without a
+     * session that waits outside a queue gives the session of the queue's head, unless the store
+     * has called(): its notices show that the line moves. A store that cannot give those gives
+     * none. */
     hf_code (*await)(hf_store *store, hf_id session, hf_stamp from, int64_t timeout_ms,
                      hf_notice_fn each, void *ctx, hf_error *err);
     void (*wake)(hf_store *store);

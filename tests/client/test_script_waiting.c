@@ -673,6 +673,68 @@ static void test_who_waits_outside_has_no_session(void **state)
     end();
 }
 
+/* It looks rarely while nothing moves, as it hears when that begins. */
+static void test_who_rests_outside_hears_that_the_line_moves(void **state)
+{
+    (void)state;
+    begin("memory:outside-heeds", defaults);
+    c = stage_client("memory:outside-heeds", NULL);
+    part next = {.client = c, .name = "x", .options = {.wait_ms = HF_WAIT_FOREVER}};
+    play(take_part, &x, 0);
+    stage_act(take_part, &next);
+    stage_run(1);
+    b->queue_max = 1;
+    waits.options.wait_ms = HF_WAIT_FOREVER;
+    stage_act(take_part, &waits);
+    stage_run(40000);
+    stage_forget();
+    stage_tell_listening();
+    stage_run(3000);
+    stage_expect("40096 c look at 1 sessions\n"
+                 "40285 c listens for 1000 ms, since 2\n"
+                 "40428 c look at x since 3\n"
+                 "40526 b listens for 1000 ms, since 0\n"
+                 "41285 c listens for 1000 ms, since 2\n"
+                 "41526 b listens for 1000 ms, since 0\n"
+                 "41894 b look at x\n"
+                 "42285 c listens for 1000 ms, since 2\n"
+                 "42526 b listens for 1000 ms, since 0\n");
+    play(close_part, &x, 2000);
+    stage_expect("43001.1 a x: leave\n"
+                 "43001.1 b hears a grant\n"
+                 "43001.1 c hears a grant\n"
+                 "43001.1 c has x\n"
+                 "43265.1 b look at x\n"
+                 "43265.1 b begin\n"
+                 "43265.1 b x: enter-by-number\n"
+                 "43265.1 b listens for 1000 ms, since 5\n"
+                 "43265.1 b look at 1 sessions\n"
+                 "43329 a beat, seen 13\n"
+                 "43329 c beat, seen 13\n"
+                 "43429.1 b look at 1 sessions\n"
+                 "43501.1 c listens for 1 ms, since 2\n"
+                 "44002.1 c listens for 1 ms, since 2\n"
+                 "44265.1 b sweep\n"
+                 "44265.1 b listens for 1000 ms, since 5\n"
+                 "44503.1 c listens for 1 ms, since 2\n");
+    play(close_part, &next, 2000);
+    assert_non_null(waits.lock);
+    stage_expect("45001.1 c x: leave\n"
+                 "45001.1 b hears a grant\n"
+                 "45001.1 b has x\n"
+                 "45004.1 c listens for 1 ms, since 2\n"
+                 "45501.1 b listens for 1 ms, since 5\n"
+                 "45505.1 c listens for 1 ms, since 2\n"
+                 "46002.1 b listens for 1 ms, since 5\n"
+                 "46006.1 c listens for 1 ms, since 2\n"
+                 "46503.1 b listens for 1 ms, since 5\n"
+                 "46507.1 c listens for 1 ms, since 2\n"
+                 "46598.1 b beat, seen 1\n"
+                 "46662 a beat, seen 14\n"
+                 "46662 c beat, seen 14\n");
+    end();
+}
+
 static void hold_x_want_y(void *arg)
 {
     part *parts = arg;
@@ -1677,6 +1739,7 @@ int main(void)
         cmocka_unit_test(test_a_holder_whose_session_begins_again),
         cmocka_unit_test(test_a_beat_that_begins_again_is_another),
         cmocka_unit_test(test_who_waits_outside_has_no_session),
+        cmocka_unit_test(test_who_rests_outside_hears_that_the_line_moves),
         cmocka_unit_test(test_a_deadlock_of_one_that_rests_outside),
         cmocka_unit_test(test_the_dead_are_no_reason_to_refuse),
         cmocka_unit_test(test_a_try_after_an_outage),

@@ -63,6 +63,7 @@ void attempt_done(struct attempt *attempt)
     pthread_mutex_lock(&client->mutex);
     client->hold->joining -= !id_is_zero(attempt->request.joins);
     line_quit_locked(&attempt->request);
+    listener_unheed_locked(&attempt->request);
     lock_request_end_locked(&attempt->request);
     pthread_mutex_unlock(&client->mutex);
     ahead_done(&attempt->ahead);

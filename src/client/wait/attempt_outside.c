@@ -7,7 +7,8 @@
  * others stand outside. So it looks when three quarters of the turns before it may be over, at the
  * pace that it has seen; and it never trusts that a slow line stays slow: if the quickest turns
  * that this store can do begin now, it looks before the queue can run dry. In a slow line it does
- * without a session, too, if its client needs none for something else. */
+ * without a session, too, if its client needs none for something else. While nothing moves it then
+ * heeds the head of the queue: the notice that the head is granted the lock is when turns begin. */
 #include "client/wait/attempt_internal.h"
 
 #include "client/hold/hold.h"
@@ -74,15 +75,27 @@ static int64_t quick_turns_ms(const struct attempt *attempt, int64_t turns)
     return (turns + HF_QUEUE_MAX / 2) * quick_ms(attempt);
 }
 
+static int64_t waited_ms(const struct attempt *attempt, hf_mono now)
+{
+    return (now.ns - attempt->request.started.ns) / 1000000;
+}
+
+/* While nothing moves. */
+static int64_t still_ms(const struct attempt *attempt, hf_mono now)
+{
+    int64_t ms = waited_ms(attempt, now) / 8;
+    ms = ms < LOOK_MOST_MS ? ms : LOOK_MOST_MS;
+    return ms < STILL_FIRST_MS ? STILL_FIRST_MS : ms;
+}
+
 static int64_t look_ms(const struct attempt *attempt, hf_mono now)
 {
     const struct outside *outside = &attempt->outside;
     int64_t turns = places_short(attempt);
-    int64_t waited_ms = (now.ns - attempt->request.started.ns) / 1000000;
     int64_t most_ms = quick_turns_ms(attempt, turns);
-    int64_t long_ms =
-        waited_ms / (attempt->request.client->store->ops->called ? LONG_TOLD : LONG_WAIT);
-    int64_t ms = waited_ms / 8 < STILL_FIRST_MS ? STILL_FIRST_MS : waited_ms / 8;
+    int64_t long_ms = waited_ms(attempt, now) /
+                      (attempt->request.client->store->ops->called ? LONG_TOLD : LONG_WAIT);
+    int64_t ms = still_ms(attempt, now);
     most_ms = most_ms < long_ms ? long_ms : most_ms;
     if (outside->turn_ns)
         ms = (turns / 4 * 3 > LEAD ? turns / 4 * 3 : LEAD) * outside->turn_ns / 1000000;
@@ -128,17 +141,45 @@ static void rest(struct attempt *attempt)
     life_rest_locked(client, attempt->look_due);
 }
 
+/* Those farther back look less often than turns can be told. */
+static bool heeds(struct attempt *attempt)
+{
+    struct lock_request *request = &attempt->request;
+    const hf_record *record = &attempt->ahead.record;
+    bool is_still = attempt->outside.head && !attempt->outside.turn_ns;
+    MUTEX_SCOPE(&request->client->mutex);
+    return is_still && record->queued && places_short(attempt) <= HF_QUEUE_MAX &&
+           listener_heed_locked(request, record->entries[record->holders].session);
+}
+
+/* The turns begin. */
+static void heed(struct attempt *attempt, hf_mono now)
+{
+    MUTEX_SCOPE(&attempt->request.client->mutex);
+    if (waiter_take(&attempt->request.waiter))
+        attempt->look_due = mono_min(
+            attempt->look_due, mono_add_ms(now, quick_turns_ms(attempt, places_short(attempt))));
+}
+
 static hf_mono come_in(struct attempt *attempt, hf_mono now)
 {
+    hf_client *client = attempt->request.client;
     attempt->state = ATTEMPT_ENTERS;
     attempt->enter_due = now;
+    MUTEX_SCOPE(&client->mutex);
+    listener_unheed_locked(&attempt->request);
     return now;
+}
+
+static void plan_look(struct attempt *attempt, hf_mono now, int64_t ms)
+{
+    attempt->look_due =
+        mono_add_ms(now, backoff_ms(1, ms, ms, client_chance(attempt->request.client)));
 }
 
 static hf_mono stay(struct attempt *attempt, hf_mono now)
 {
     hf_client *client = attempt->request.client;
-    int64_t ms = look_ms(attempt, now);
     if (id_is_zero(attempt->request.enter.entry.ticket) && is_nested(attempt))
         return come_in(attempt, now); /* for a ticket, which is reported */
     attempt->state = ATTEMPT_OUTSIDE;
@@ -147,8 +188,10 @@ static hf_mono stay(struct attempt *attempt, hf_mono now)
     pthread_mutex_lock(&client->mutex);
     attempt->request.outside = attempt->request.enter.number;
     pthread_mutex_unlock(&client->mutex);
-    attempt->look_due = mono_add_ms(now, backoff_ms(1, ms, ms, client_chance(client)));
+    plan_look(attempt, now, look_ms(attempt, now));
     rest(attempt);
+    if (heeds(attempt))
+        plan_look(attempt, now, still_ms(attempt, now));
     return attempt_watch_ahead(attempt, now, peek(attempt, now));
 }
 
@@ -211,6 +254,7 @@ static hf_mono look_if_due(struct attempt *attempt, hf_mono now)
 hf_mono attempt_outside(struct attempt *attempt, hf_mono now)
 {
     hf_mono deadlock_due;
+    heed(attempt, now);
     if (deadlock_tick(&attempt->request, &attempt->deadlock, now, &deadlock_due, &attempt->err))
         return attempt_give_up(attempt, HF_DEADLOCK, client_now(attempt->request.client));
     return mono_min(look_if_due(attempt, now), deadlock_due);

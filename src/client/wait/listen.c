@@ -71,10 +71,8 @@ static void changed_locked(hf_client *client, const hf_notice *notice)
         verify_now_locked(client, notice->name);
 }
 
-static void hear(void *ctx, const hf_notice *notice)
+static void heard_locked(hf_client *client, const hf_notice *notice)
 {
-    hf_client *client = ctx;
-    pthread_mutex_lock(&client->mutex);
     switch (notice->kind) {
     case HF_NOTICE_GRANT:
         granted_locked(client, notice);
@@ -95,7 +93,16 @@ static void hear(void *ctx, const hf_notice *notice)
         verify_locked(client, notice->stamp);
         break;
     }
-    pthread_mutex_unlock(&client->mutex);
+}
+
+static void hear(void *ctx, const hf_notice *notice)
+{
+    hf_client *client = ctx;
+    MUTEX_SCOPE(&client->mutex);
+    if (client->hold->listener.heeds)
+        listener_tell_heeding_locked(client);
+    else
+        heard_locked(client, notice);
 }
 
 static hf_mono failed(hf_client *client, hf_code code, const hf_error *err)
@@ -123,7 +130,7 @@ static hf_mono expects_news_locked(const hf_client *client, hf_mono now)
 {
     unsigned can = client->store->can;
     if (!(can & HF_CAN_QUEUE) || can & HF_CAN_SEE_CRASH || client->session.n_suspects ||
-        turns_may_be_recalled_locked(client))
+        client->hold->listener.heeds || turns_may_be_recalled_locked(client))
         return now;
     hf_mono at = MONO_NEVER;
     for (const struct waiter *waiter = client->hold->waiters.first; waiter; waiter = waiter->next)
@@ -150,7 +157,7 @@ hf_mono listen_tick(hf_client *client, hf_mono now)
     hf_mono expected = expects_news_locked(client, now);
     hf_mono due = mono_min(expected, mono_add_ms(client->hold->listener.heard_at, REST_MS));
     bool listens = wanted && mono_reached(due, now);
-    hf_id session = client->session.self.id;
+    hf_id session = listener_session_locked(client);
     hf_stamp from = client->hold->listener.from;
     listener_listens_locked(client, wanted, listens);
     pthread_mutex_unlock(&client->mutex);

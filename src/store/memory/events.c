@@ -26,17 +26,18 @@ static hf_notice notice_of(const struct event *event)
     return notify_notice(&event->note, event->stamp, alloc_text(event->name));
 }
 
-size_t memory_hear(struct memory *memory, struct presence *presence, hf_notice *notices)
+size_t memory_hear(struct memory_store *store, hf_notice *notices)
 {
-    if (memory->n_events - presence->heard > EVENTS) {
-        presence->heard = memory->n_events;
+    struct memory *memory = store->memory;
+    if (memory->n_events - store->heard > EVENTS) {
+        store->heard = memory->n_events;
         notices[0] = (hf_notice){.kind = HF_NOTICE_LOOK, .stamp = {memory->version}};
         return 1;
     }
     size_t n = 0;
-    for (; presence->heard < memory->n_events && n < MEMORY_NOTICES_MAX; presence->heard++) {
-        const struct event *event = &memory->events[presence->heard % EVENTS];
-        if (is_for(event, presence->state.session.id))
+    for (; store->heard < memory->n_events && n < MEMORY_NOTICES_MAX; store->heard++) {
+        const struct event *event = &memory->events[store->heard % EVENTS];
+        if (is_for(event, store->listens))
             notices[n++] = notice_of(event);
     }
     return n;

@@ -14,10 +14,14 @@
 static pthread_mutex_t registry_mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct memory *registry;
 
-static size_t hear(struct memory *memory, hf_id session, hf_notice *notices)
+static size_t hear(struct memory_store *store, hf_id session, hf_notice *notices)
 {
-    struct presence *presence = memory_find_session(memory, session);
-    return presence ? memory_hear(memory, presence, notices) : 0;
+    const struct presence *presence = memory_find_session(store->memory, session);
+    if (presence && !id_equal(store->listens, session)) {
+        store->listens = session;
+        store->heard = presence->since;
+    }
+    return presence ? memory_hear(store, notices) : 0;
 }
 
 static hf_code await(hf_store *base, hf_id session, hf_stamp from, int64_t timeout_ms,
@@ -29,11 +33,11 @@ static hf_code await(hf_store *base, hf_id session, hf_stamp from, int64_t timeo
     struct timespec deadline = kernel_time_in(timeout_ms);
     hf_notice notices[MEMORY_NOTICES_MAX];
     struct memory *memory = memory_lock(base);
-    size_t n = hear(memory, session, notices);
+    size_t n = hear(store, session, notices);
     while (!n && !store->is_woken && timeout_ms > 0 &&
            pthread_cond_clockwait(&memory->news, &memory->mutex, CLOCK_MONOTONIC, &deadline) !=
                ETIMEDOUT)
-        n = hear(memory, session, notices);
+        n = hear(store, session, notices);
     store->is_woken = false;
     memory_unlock(memory);
     for (size_t i = 0; i < n; i++) {

@@ -25,7 +25,7 @@ struct presence {
     hf_mono expires;
     char *waits; /* NULL: it says nothing */
     int64_t seen;
-    uint64_t heard; /* events up to this one were given, or came before the session */
+    uint64_t since; /* events before this one came before the session */
 };
 
 /* What all opens of one name share; everything after `mutex` is under it. */
@@ -52,7 +52,10 @@ struct memory_store {
     struct memory *memory;
     hf_env env;
     pid_t pid;
-    bool is_woken; /* under the memory's mutex */
+    /* Under the memory's mutex. */
+    bool is_woken;
+    hf_id listens;  /* whose events await() gives */
+    uint64_t heard; /* those before this one were given, or came before the session */
 };
 
 static inline hf_mono memory_mono(const struct memory_store *store)
@@ -84,7 +87,7 @@ void memory_publish(struct memory *memory, const char *name, const notify_note *
 
 /* Takes the session's new events, at most MEMORY_NOTICES_MAX; if it missed too many, one LOOK
  * instead. The caller frees their names. */
-size_t memory_hear(struct memory *memory, struct presence *presence, hf_notice *notices);
+size_t memory_hear(struct memory_store *store, hf_notice *notices);
 
 /* sessions.c: the session, or NULL. */
 struct presence *memory_find_session(const struct memory *memory, hf_id id);

@@ -23,7 +23,7 @@ static struct presence *add(struct memory *memory, const hf_session *self, hf_mo
     struct presence *presence = &memory->sessions[memory->n_sessions++];
     *presence = (struct presence){.state = {.session = *self, .presence = HF_LIVE, .beat = 1},
                                   .expires = mono_add_ms(now, self->ttl_ms),
-                                  .heard = memory->n_events};
+                                  .since = memory->n_events};
     return presence;
 }
 
