@@ -556,6 +556,7 @@ static void test_what_an_observer_sends(void **state)
                  "4130 a beat, seen 5\n"
                  "4130 a hears HF_LOST\n"
                  "4130 a end, leaving tickets\n"
+                 "4130 a look at 1 sessions\n"
                  "4130 x is lost, 0 ms left: the session is gone from the store: this session was "
                  "marked dead or removed by another\n"
                  "4215 b look at x\n"

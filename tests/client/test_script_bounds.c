@@ -341,6 +341,7 @@ static void test_a_break_that_has_asked_has_patience_again(void **state)
                  "933 a beat, seen 1: not sent, HF_UNREACHABLE\n"
                  "983 a beat, seen 1: not sent, HF_UNREACHABLE\n"
                  "993 a end, leaving tickets\n"
+                 "993 a look at 1 sessions\n"
                  "1000 a sweep\n"
                  "1000 waits until 4107\n"
                  "1000 a look at x\n"

@@ -811,6 +811,9 @@ static void test_a_break_of_the_dead(void **state)
                  "1332 a beat, seen 2\n"
                  "1332 a hears HF_LOST\n"
                  "1332 a end, leaving tickets\n"
+                 "1332 a look at 1 sessions\n"
+                 "1332 a begin a lease\n"
+                 "1332 a mark\n"
                  "1332 x is lost, 0 ms left: the session is gone from the store: this session was "
                  "marked dead or removed by another\n"
                  "1400 c look at x\n"
@@ -829,10 +832,12 @@ static void test_a_break_of_the_dead(void **state)
                  "2700 c look at x\n"
                  "2800 c look at x\n"
                  "2800 c begin a lease\n"
-                 "2800 c mark\n"
-                 "2800 c x: abandon(broken by operator: maintenance)\n"
+                 "2800 c hears HF_HELD\n"
                  "2800 c look at x\n"
-                 "2800 broken x: yes\n");
+                 "2900 c look at 1 sessions\n"
+                 "2900 c x: abandon(broken by operator: maintenance)\n"
+                 "2900 c look at x\n"
+                 "2900 broken x: yes\n");
     end();
 }
 

@@ -643,6 +643,7 @@ static void test_a_record_that_is_dropped_before_the_pass(void **state)
                  "0 a look at x for sure\n"
                  "0 first: HF_UNKNOWN: x was lost before it was made a lease: ask again\n"
                  "0 a end, leaving tickets\n"
+                 "0 a look at 1 sessions\n"
                  "0.1 a x: leave-unused\n"
                  "0.1 a look at x for sure\n"
                  "1000 a sweep\n"
@@ -775,6 +776,7 @@ static void test_a_pass_whose_answer_outlasts_the_lock(void **state)
         "9333 a beat, seen 1: not sent, HF_UNREACHABLE\n"
         "9833 a beat, seen 1: not sent, HF_UNREACHABLE\n"
         "9975 a end, leaving tickets\n"
+        "9975 a look at 1 sessions\n"
         "12000 a hears HF_UNKNOWN\n"
         "12010 a x: pass\n"
         "12010 first: token 1781600000000000, 47865 ms left of 60000, waited 0; before: \n");

@@ -523,6 +523,7 @@ static void test_a_lock_that_lingers_is_recalled(void **state)
                  "3333 a beat, seen 1\n"
                  "3333 a hears HF_LOST\n"
                  "3333 a end, leaving tickets\n"
+                 "3333 a look at 1 sessions\n"
                  "7500 a begin\n"
                  "7500 a x: enter\n"
                  "7900 a look at 1 sessions\n"

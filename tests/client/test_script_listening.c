@@ -133,6 +133,7 @@ static void test_a_new_session_listens_from_its_own_beginning(void **state)
                  "3333 b beat, seen 1, waits\n"
                  "3333 b hears HF_LOST\n"
                  "3333 b end, leaving tickets\n"
+                 "3333 b look at 1 sessions\n"
                  "3333 b begin\n"
                  "3333 b x: leave-unused enter\n"
                  "3433 b look at 1 sessions\n"

@@ -579,19 +579,18 @@ static void test_a_holder_that_is_marked(void **state)
                  "6666 a beat, seen 2\n"
                  "6666 a hears HF_LOST\n"
                  "6666 a end, leaving tickets\n"
+                 "6666 a look at 1 sessions\n"
+                 "6666 a begin a lease\n"
+                 "6666 a mark\n"
                  "6666 b beat, seen 2, waits\n"
-                 "6766 b look at 1 sessions\n"
-                 "7553 b look at x since 2\n"
-                 "8432 b look at 1 sessions\n"
-                 "9453 b look at x since 2\n"
-                 "9999 b beat, seen 3, waits\n"
-                 "10098 b look at 1 sessions\n"
-                 "11764 b look at 1 sessions\n"
-                 "11829 b look at x since 2\n"
-                 "13332 b beat, seen 4, waits\n"
-                 "13430 b look at 1 sessions\n"
-                 "14800 b look at x since 2\n"
-                 "15096 b look at 1 sessions\n");
+                 "6666 b hears that it should look\n"
+                 "6666 b look at x since 2\n"
+                 "6666 b look at 1 sessions\n"
+                 "6666 b x: bury\n"
+                 "6666 b hears a grant\n"
+                 "6666 b has x\n"
+                 "9999 b beat, seen 3\n"
+                 "13332 b beat, seen 4\n");
     end();
 }
 
@@ -735,6 +734,29 @@ static void test_who_rests_outside_hears_that_the_line_moves(void **state)
     end();
 }
 
+/* The head gives up, which rings no bell. From then on it hears its own notices. */
+static void test_who_rests_outside_comes_in_without_a_ring(void **state)
+{
+    (void)state;
+    begin("memory:outside-no-ring", defaults);
+    c = stage_client("memory:outside-no-ring", NULL);
+    part next = {.client = c, .name = "x", .options = {.wait_ms = 42000}};
+    play(take_part, &x, 0);
+    stage_act(take_part, &next);
+    stage_run(1);
+    b->queue_max = 1;
+    waits.options.wait_ms = HF_WAIT_FOREVER;
+    stage_act(take_part, &waits);
+    stage_run(55000);
+    stage_forget();
+    play(close_part, &x, 1);
+    assert_non_null(waits.lock);
+    stage_expect("55001.1 a x: leave\n"
+                 "55001.1 b hears a grant\n"
+                 "55001.1 b has x\n");
+    end();
+}
+
 static void hold_x_want_y(void *arg)
 {
     part *parts = arg;
@@ -832,6 +854,11 @@ static void test_a_try_after_an_outage(void **state)
                  "10338 a end, leaving tickets: not sent, HF_UNREACHABLE\n"
                  "10599 a end, leaving tickets: not sent, HF_UNREACHABLE\n"
                  "10861 a end, leaving tickets\n"
+                 "10861 a look at 1 sessions: not sent, HF_UNREACHABLE\n"
+                 "11124 a end, leaving tickets\n"
+                 "11124 a look at 1 sessions: not sent, HF_UNREACHABLE\n"
+                 "11388 a end, leaving tickets\n"
+                 "11388 a look at 1 sessions: not sent, HF_UNREACHABLE\n"
                  "11500 b begin\n"
                  "11500 b x: enter-or-not\n"
                  "11500 b look at 1 sessions, trusting\n"
@@ -876,6 +903,7 @@ static void test_calls_of_the_judge_that_fail(void **state)
                  "3333 a beat, seen 1\n"
                  "3333 a hears HF_LOST\n"
                  "3333 a end, leaving tickets\n"
+                 "3333 a look at 1 sessions\n"
                  "3333 b beat, seen 1, waits\n"
                  "3615 b look at x since 2\n"
                  "3753 b look at 1 sessions\n"
@@ -1340,6 +1368,7 @@ static void test_a_session_that_goes_while_it_waits(void **state)
                  "3333 b beat, seen 1, waits\n"
                  "3333 b hears HF_LOST\n"
                  "3333 b end, leaving tickets\n"
+                 "3333 b look at 1 sessions\n"
                  "3333 b begin\n"
                  "3333 b x: leave-unused enter\n"
                  "3433 b look at 1 sessions\n"
@@ -1392,6 +1421,7 @@ static void test_it_gives_up_when_its_session_is_gone(void **state)
                  "3333 b beat, seen 1, waits\n"
                  "3333 b hears HF_LOST\n"
                  "3333 b end, leaving tickets\n"
+                 "3333 b look at 1 sessions\n"
                  "3333 b begin: not sent, HF_UNREACHABLE\n"
                  "3333 log: x: trying again: injected\n"
                  "3343 b begin: not sent, HF_UNREACHABLE\n"
@@ -1468,6 +1498,7 @@ static void test_an_answer_that_comes_too_late(void **state)
                  "9333 b beat, seen 1, waits: not sent, HF_UNREACHABLE\n"
                  "9833 b beat, seen 1, waits: not sent, HF_UNREACHABLE\n"
                  "9975 b end, leaving tickets\n"
+                 "9975 b look at 1 sessions\n"
                  "10000 b begin\n"
                  "10000 b x: leave-unused enter\n"
                  "10000 b has x\n"
@@ -1546,6 +1577,7 @@ static void test_a_try_whose_answer_comes_too_late(void **state)
                  "933 b beat, seen 1: not sent, HF_UNREACHABLE\n"
                  "983 b beat, seen 1: not sent, HF_UNREACHABLE\n"
                  "993 b end, leaving tickets\n"
+                 "993 b look at 1 sessions\n"
                  "1000 b sweep\n"
                  "1000 b begin\n"
                  "1000 b x: leave-unused enter-or-not\n"
@@ -1740,6 +1772,7 @@ int main(void)
         cmocka_unit_test(test_a_beat_that_begins_again_is_another),
         cmocka_unit_test(test_who_waits_outside_has_no_session),
         cmocka_unit_test(test_who_rests_outside_hears_that_the_line_moves),
+        cmocka_unit_test(test_who_rests_outside_comes_in_without_a_ring),
         cmocka_unit_test(test_a_deadlock_of_one_that_rests_outside),
         cmocka_unit_test(test_the_dead_are_no_reason_to_refuse),
         cmocka_unit_test(test_a_try_after_an_outage),

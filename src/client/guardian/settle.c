@@ -58,13 +58,13 @@ static hf_session session_of(const struct estate *estate, hf_id id)
     return session;
 }
 
-/* One that is missing was dropped: it began before its first ticket (R3), and nobody is left to
- * begin it again. One that cannot be read, nobody can mark. */
+/* One that is missing is marked, too: see life.c. One that cannot be read, nobody can mark. */
 static hf_code look_and_mark(hf_client *client, hf_id session, hf_error *err)
 {
     hf_session_state state;
     hf_code code = client_look_at_sessions(client, &session, 1, -1, &state, err);
-    if (code == HF_SHAPE || (!code && state.presence != HF_LIVE))
+    bool is_marked = !code && state.presence != HF_LIVE && state.presence != HF_MISSING;
+    if (code == HF_SHAPE || is_marked)
         return HF_OK;
     return code ? code : client_mark(client, &state, err);
 }

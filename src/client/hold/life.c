@@ -215,12 +215,32 @@ static void put_back(hf_client *client, struct ended ended)
     add_ended_locked(client, ended);
 }
 
+/* One that is missing is marked, too, so that nobody waits for a lease after which it is dead: its
+ * tickets stand, or an enter may still arrive. A failover may have taken its insert back, or
+ * somebody has removed it (R3). */
+static hf_code mark_missing(hf_client *client, hf_id session, hf_error *err)
+{
+    hf_session_state state;
+    hf_code code = client_look_at_sessions(client, &session, 1, -1, &state, err);
+    if (code || state.presence != HF_MISSING)
+        return code;
+    code = client_mark(client, &state, err);
+    return code == HF_HELD ? HF_OK : code; /* it has arrived meanwhile */
+}
+
+static hf_code end(hf_client *client, const struct ended *ended, hf_error *err)
+{
+    hf_store *store = client->store;
+    hf_code code = store->ops->session_end(store, ended->id, ended->leaves_any, err);
+    bool may_be_missing = ended->leaves_any && store->can & HF_CAN_QUEUE;
+    return code || !may_be_missing ? code : mark_missing(client, ended->id, err);
+}
+
 /* What the store refuses is left to a waiter. */
 static void mark(hf_client *client, const struct ended *ended)
 {
     hf_error err;
-    hf_code code =
-        client->store->ops->session_end(client->store, ended->id, ended->leaves_any, &err);
+    hf_code code = end(client, ended, &err);
     if (code && !ended->failures)
         client_log(client, HF_LOG_INFO, "ending a session: %s", err.text);
     if (!code)
@@ -264,7 +284,7 @@ void life_close(hf_client *client, bool store_answers)
         const struct ended *last = &endings->of[endings->n - 1];
         if (is_left_to_guardian(client, last->id))
             return;
-        if (client->store->ops->session_end(client->store, last->id, last->leaves_any, NULL))
+        if (end(client, last, NULL))
             return;
         guardian_session_over(client, last->id);
         endings->n--;

@@ -163,11 +163,8 @@ static void heed(struct attempt *attempt, hf_mono now)
 
 static hf_mono come_in(struct attempt *attempt, hf_mono now)
 {
-    hf_client *client = attempt->request.client;
     attempt->state = ATTEMPT_ENTERS;
     attempt->enter_due = now;
-    MUTEX_SCOPE(&client->mutex);
-    listener_unheed_locked(&attempt->request);
     return now;
 }
 
