@@ -34,7 +34,7 @@ def let_an_hour_pass(store):
         return in_file(store, "UPDATE meta SET value = 0 WHERE key IN ('swept_at', 'sweep_part', 'sweep_until')",
                        "UPDATE sessions SET dead_at = dead_at - %d WHERE dead_at > 0" % (2 * HOUR_MS))
     with store.set.client() as client:
-        sessions = client[store.database].sessions
+        sessions = client[store.database].holdfast.sessions
         sessions.delete_many({"sweep": True})
         sessions.update_many({}, [{"$set": {
             field: {"$cond": [{"$ifNull": ["$" + field, False]}, {"$subtract": ["$" + field, 2 * HOUR_MS]}, "$$REMOVE"]}
@@ -46,7 +46,7 @@ def let_days_pass(store):
     """Four, for records and for what happened to them."""
     if store.has_servers:
         with store.set.client() as client:
-            client[store.database].locks.update_many(
+            client[store.database].holdfast.locks.update_many(
                 {"last.at": {"$exists": True}}, [{"$set": {"last.at": {"$subtract": ["$last.at", 4 * DAY // MS]}}}])
         return
     with sqlite3.connect(store.path, timeout=60) as database:
@@ -116,7 +116,7 @@ class Place:
 
     def is_done(self):
         if self.client:
-            place = self.client[self.database].sessions.find_one({"sweep": True})
+            place = self.client[self.database].holdfast.sessions.find_one({"sweep": True})
             return place is not None and place["part"] == 0
         with sqlite3.connect(self.database, timeout=60) as database:
             meta = dict(database.execute("SELECT key, value FROM meta").fetchall())
@@ -125,7 +125,7 @@ class Place:
 
     def records(self):
         if self.client:
-            return self.client[self.database].locks.estimated_document_count()
+            return self.client[self.database].holdfast.locks.estimated_document_count()
         with sqlite3.connect(self.database, timeout=60) as database:
             n = database.execute("SELECT count(*) FROM locks").fetchone()[0]
         database.close()

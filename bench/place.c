@@ -17,7 +17,7 @@
 static void read_key(struct place *out, const char *key, size_t length)
 {
     if (strncmp(key, "hfCollection=", 13) == 0)
-        snprintf(out->locks, sizeof out->locks, "%.*s", (int)length - 13, key + 13);
+        snprintf(out->first, sizeof out->first, "%.*s", (int)length - 13, key + 13);
     else if (strncmp(key, "hfProtocol=", 11) == 0 && strncmp(key, "hfProtocol=queue", length) != 0)
         fail(EX_DATAERR, "hfProtocol",
              "what is measured is protocol queue, and by the part `protocols` the "
@@ -38,7 +38,7 @@ static void read_mongo(struct place *out)
     size_t length = strcspn(out->uri, "?");
     database += strcspn(database, "/?");
     copy(out->driver_uri, sizeof out->driver_uri, out->uri, length);
-    snprintf(out->locks, sizeof out->locks, "locks");
+    snprintf(out->first, sizeof out->first, "holdfast");
     snprintf(out->database, sizeof out->database, "holdfast");
     if (*database == '/' && strcspn(database + 1, "?"))
         copy(out->database, sizeof out->database, database + 1, strcspn(database + 1, "?"));
@@ -94,8 +94,11 @@ void place_raw_path(const struct place *place, char out[PLACE_URI_MAX])
 /* ---- Removing: what fails here is not told; a user who may not delete keeps empty locks, as
  * everybody does ---- */
 
-static void remove_matching(mongoc_database_t *database, const char *name, bson_t *filter)
+static void remove_matching(mongoc_database_t *database, const struct place *place, const char *of,
+                            bson_t *filter)
 {
+    char name[PLACE_NAME_MAX + 16];
+    snprintf(name, sizeof name, "%s.%s", place->first, of);
     mongoc_collection_t *collection = mongoc_database_get_collection(database, name);
     mongoc_collection_delete_many(collection, filter, NULL, NULL, NULL);
     mongoc_collection_destroy(collection);
@@ -124,8 +127,8 @@ static void remove_from_mongo(const struct place *place)
     char ours[PLACE_NAME_MAX];
     snprintf(ours, sizeof ours, "^%s/", place->prefix);
     mongoc_database_t *database = mongoc_client_get_database(client, place->database);
-    remove_matching(database, place->locks, BCON_NEW("_id", BCON_REGEX(ours, "")));
-    remove_matching(database, "sessions", BCON_NEW("app", BCON_UTF8(place->prefix)));
+    remove_matching(database, place, "locks", BCON_NEW("_id", BCON_REGEX(ours, "")));
+    remove_matching(database, place, "sessions", BCON_NEW("app", BCON_UTF8(place->prefix)));
     drop_raw(database, place->raw);
     drop_side(client, place->side);
     mongoc_database_destroy(database);

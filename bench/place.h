@@ -11,11 +11,12 @@ struct place {
     enum { PLACE_MONGO, PLACE_SQLITE, PLACE_MEMORY } kind;
     char uri[PLACE_URI_MAX];
     char driver_uri[PLACE_URI_MAX]; /* MongoDB: without Holdfast's own keys */
-    char database[PLACE_NAME_MAX], locks[PLACE_NAME_MAX];
-    char path[PLACE_URI_MAX];  /* SQLite */
-    char prefix[32];           /* of all names of ours; nobody else has it */
-    char raw[PLACE_NAME_MAX];  /* the collection that is written by hand */
-    char side[PLACE_NAME_MAX]; /* a database for the other protocols */
+    char database[PLACE_NAME_MAX];
+    char first[PLACE_NAME_MAX]; /* what the names of the collections begin with */
+    char path[PLACE_URI_MAX];   /* SQLite */
+    char prefix[32];            /* of all names of ours; nobody else has it */
+    char raw[PLACE_NAME_MAX];   /* the collection that is written by hand */
+    char side[PLACE_NAME_MAX];  /* a database for the other protocols */
 };
 
 /* Fails for a URI that cannot be measured. */

@@ -25,12 +25,24 @@ def setUpModule():
     servers.start()
 
 
+def old_uri(uri):
+    """The old one has protocol `queue`, too, lock in the collection that it is in now; see `run`."""
+    is_queue = uri.startswith("mongodb:") and "hfProtocol" not in uri
+    return uri + "&hfCollection=holdfast.locks" if is_queue else uri
+
+
 class OldWorker(Worker):
     program = os.path.join(OLD, "live_worker")
+
+    def __init__(self, uri, *words):
+        super().__init__(old_uri(uri), *words)
 
 
 class OldCommand(Command):
     program = os.path.join(OLD, "holdfast")
+
+    def __init__(self, option, uri, *words):
+        super().__init__(option, old_uri(uri), *words)
 
 
 class Ages:

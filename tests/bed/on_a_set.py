@@ -80,14 +80,14 @@ class OnASet(unittest.TestCase):
         return run
 
     def record(self):
-        return self.mongo.holdfast.locks.find_one({"_id": self.name})
+        return self.mongo.holdfast.holdfast.locks.find_one({"_id": self.name})
 
     def tickets(self):
         record = self.record() or {"holders": [], "queue": []}
         return record["holders"] + record["queue"]
 
     def session_of(self, worker):
-        return self.mongo.holdfast.sessions.find_one({"pid": worker.pid})
+        return self.mongo.holdfast.holdfast.sessions.find_one({"pid": worker.pid})
 
     def assert_check(self, worker, code):
         answer = worker.ask("check", "check")

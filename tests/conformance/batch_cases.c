@@ -227,7 +227,7 @@ static void change_document(const char *name, const bson_t *update)
     mongoc_uri_t *uri = mongoc_uri_new(bed.uri);
     mongoc_client_t *client = mongoc_client_new_from_uri(uri);
     mongoc_collection_t *locks =
-        mongoc_client_get_collection(client, mongoc_uri_get_database(uri), "locks");
+        mongoc_client_get_collection(client, mongoc_uri_get_database(uri), "holdfast.locks");
     bson_t *filter = BCON_NEW("_id", BCON_UTF8(name)), *opts = BCON_NEW("upsert", BCON_BOOL(true));
     if (!mongoc_collection_update_one(locks, filter, update, opts, NULL, &error))
         fail_msg("%s", error.message);

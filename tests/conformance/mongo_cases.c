@@ -251,7 +251,8 @@ void mongo_set_expiry(hf_id id, int64_t days_ago)
     bson_oid_t oid;
     bson_error_t error;
     mongoc_client_t *client = connect_to(bed.uri, database, sizeof database);
-    mongoc_collection_t *sessions = mongoc_client_get_collection(client, database, "sessions");
+    mongoc_collection_t *sessions =
+        mongoc_client_get_collection(client, database, "holdfast.sessions");
     bson_oid_init_from_data(&oid, id.bytes);
     bson_t *filter = BCON_NEW("_id", BCON_OID(&oid));
     bson_t *update =
@@ -308,7 +309,7 @@ static void change_session(hf_id session, bson_t *update)
 {
     bson_oid_t id;
     memcpy(id.bytes, session.bytes, sizeof id.bytes);
-    change("sessions", by_id(&id), update);
+    change("holdfast.sessions", by_id(&id), update);
 }
 
 /* As if what it says of clocks were of another host. */
@@ -364,7 +365,7 @@ static int64_t sightings_of(hf_id session)
     bson_oid_t id;
     memcpy(id.bytes, session.bytes, sizeof id.bytes);
     mongoc_client_t *own = connect_to(bed.uri, of, sizeof of);
-    mongoc_collection_t *docs = mongoc_client_get_collection(own, of, "sessions");
+    mongoc_collection_t *docs = mongoc_client_get_collection(own, of, "holdfast.sessions");
     bson_t *one = BCON_NEW("_id", BCON_OID(&id), "sightings.0", "{", "$exists", BCON_BOOL(true),
                            "}", "sightings.1", "{", "$exists", BCON_BOOL(false), "}");
     int64_t n = mongoc_collection_count_documents(docs, one, NULL, NULL, NULL, NULL);
@@ -528,7 +529,7 @@ static void drop_locks(void)
 {
     char of[128];
     mongoc_client_t *own = connect_to(bed.uri, of, sizeof of);
-    mongoc_collection_t *locks = mongoc_client_get_collection(own, of, "locks");
+    mongoc_collection_t *locks = mongoc_client_get_collection(own, of, "holdfast.locks");
     assert_true(mongoc_collection_drop(locks, NULL));
     mongoc_collection_destroy(locks);
     mongoc_client_destroy(own);
@@ -624,7 +625,7 @@ static int64_t make_idle(hf_client *client, const char *name, int days, int64_t 
     hf_lock_set_exit_status(lock, 0);
     bed_release(lock);
     int64_t at = bed_wall_ms() - days * INT64_C(86400000);
-    change("locks", BCON_NEW("_id", BCON_UTF8(name)),
+    change("holdfast.locks", BCON_NEW("_id", BCON_UTF8(name)),
            BCON_NEW("$set", "{", "last.at", BCON_DATE_TIME(at), "}", "$inc", "{", "token",
                     BCON_INT64(more_token), "}"));
     return token;
@@ -643,7 +644,7 @@ static void forget_sweeps(void)
 {
     char of[128];
     mongoc_client_t *own = connect_to(bed.uri, of, sizeof of);
-    mongoc_collection_t *docs = mongoc_client_get_collection(own, of, "sessions");
+    mongoc_collection_t *docs = mongoc_client_get_collection(own, of, "holdfast.sessions");
     bson_t *which = BCON_NEW("sweep", BCON_BOOL(true));
     assert_true(mongoc_collection_delete_many(docs, which, NULL, NULL, NULL));
     bson_destroy(which);
@@ -656,7 +657,7 @@ static void let_turn_end(int64_t at_ms)
     bson_t *past = BCON_NEW("$set", "{", "until", BCON_DATE_TIME(at_ms), "}");
     char of[128];
     mongoc_client_t *own = connect_to(bed.uri, of, sizeof of);
-    mongoc_collection_t *docs = mongoc_client_get_collection(own, of, "sessions");
+    mongoc_collection_t *docs = mongoc_client_get_collection(own, of, "holdfast.sessions");
     bson_t *which = BCON_NEW("sweep", BCON_BOOL(true));
     assert_true(mongoc_collection_update_many(docs, which, past, NULL, NULL, NULL));
     bson_destroy(which);
@@ -842,10 +843,9 @@ static void insert_many(mongoc_collection_t *docs, bool are_locks)
         char name[32];
         snprintf(name, sizeof name, "swept %05d", i);
         bson_t *doc =
-            are_locks
-                ? BCON_NEW("_id", name, "holders", "[", "{", "}", "]", "queue", "[", "]")
-                : BCON_NEW("dead", BCON_BOOL(true), "dead_at", BCON_DATE_TIME(now_ms), "expires_at",
-                           BCON_DATE_TIME(now_ms - 7200000), "collection", "locks", "app", "swept");
+            are_locks ? BCON_NEW("_id", name, "holders", "[", "{", "}", "]", "queue", "[", "]")
+                      : BCON_NEW("dead", BCON_BOOL(true), "dead_at", BCON_DATE_TIME(now_ms),
+                                 "expires_at", BCON_DATE_TIME(now_ms - 7200000), "app", "swept");
         mongoc_bulk_operation_insert(bulk, doc);
         bson_destroy(doc);
     }
@@ -883,15 +883,15 @@ static void test_a_sweep_reads_page_by_page(void **state)
     char of[128];
     hf_store *store = bed_store();
     mongoc_client_t *own = connect_to(bed.uri, of, sizeof of);
-    mongoc_collection_t *locks = mongoc_client_get_collection(own, of, "locks");
-    mongoc_collection_t *sessions = mongoc_client_get_collection(own, of, "sessions");
+    mongoc_collection_t *locks = mongoc_client_get_collection(own, of, "holdfast.locks");
+    mongoc_collection_t *sessions = mongoc_client_get_collection(own, of, "holdfast.sessions");
     mongo_sweep_all(store); /* the indexes */
     insert_many(locks, true);
     insert_many(sessions, false);
     set_profile(own, of, 2);
     mongo_sweep_all(store);
     set_profile(own, of, 0);
-    bson_t *pages = BCON_NEW("command.aggregate", "locks");
+    bson_t *pages = BCON_NEW("command.aggregate", "holdfast.locks");
     assert_true(count_profiled(own, of, pages) >= MANY / PAGE);
     bson_t *scans = BCON_NEW("planSummary", "{", "$regex", "COLLSCAN", "}", "ns", "{", "$regex",
                              "(locks|sessions)$", "}", "command.q.sweep", "{", "$exists",
@@ -966,7 +966,7 @@ static void test_a_sweep_finds_the_overdue_beside_what_is_not_ours(void **state)
     char of[128];
     hf_store *store = bed_store();
     mongoc_client_t *own = connect_to(bed.uri, of, sizeof of);
-    mongoc_collection_t *sessions = mongoc_client_get_collection(own, of, "sessions");
+    mongoc_collection_t *sessions = mongoc_client_get_collection(own, of, "holdfast.sessions");
     hf_id session = overdue_elsewhere(store, 1000);
     change_session(session, set_date("expires_at", 2 * DAY_MS));
     insert_old_ones(sessions);
@@ -1022,7 +1022,7 @@ static void test_one_odd_session_hides_no_other(void **state)
     bed_take(store, name, &enter, NULL);
     assert_code(HF_OK, hf_open(bed.uri, &options, &client, &err), &err);
     assert_code(HF_OK, hf_lock_acquire(client, bed_name("good"), NULL, &lock, &err), &err);
-    change("sessions", by_id(&id),
+    change("holdfast.sessions", by_id(&id),
            BCON_NEW("$set", "{", "ttl_ms", "long", "expires_at", "tomorrow", "}"));
     warned[0] = '\0';
     assert_code(HF_OK, hf_sessions(client, count_session, &sessions, &err), &err);
@@ -1032,7 +1032,7 @@ static void test_one_odd_session_hides_no_other(void **state)
     assert_code(HF_OK, hf_list(client, name, count_lock, &locks, &err), &err);
     assert_int_equal(locks, 1);
     assert_contains(warned, "ttl_ms");
-    change("sessions", by_id(&id), BCON_NEW("$set", "{", "ttl_ms", BCON_INT32(1000), "}"));
+    change("holdfast.sessions", by_id(&id), BCON_NEW("$set", "{", "ttl_ms", BCON_INT32(1000), "}"));
     hf_lock_close(lock);
     hf_close(client);
     store->ops->session_end(store, session, true, NULL);
@@ -1100,7 +1100,7 @@ static bool has_date(hf_id session)
     mongoc_client_t *own;
     bson_oid_t id;
     memcpy(id.bytes, session.bytes, sizeof id.bytes);
-    mongoc_collection_t *docs = open_own("sessions", &own);
+    mongoc_collection_t *docs = open_own("holdfast.sessions", &own);
     bson_t *filter = BCON_NEW("_id", BCON_OID(&id), "dead", BCON_BOOL(true), "dead_at", "{",
                               "$exists", BCON_BOOL(true), "}");
     int64_t n = mongoc_collection_count_documents(docs, filter, NULL, NULL, NULL, NULL);
@@ -1131,9 +1131,9 @@ static bool is_dated(void *ctx)
 static void leave_many(void)
 {
     mongoc_client_t *own;
-    mongoc_collection_t *sessions = open_own("sessions", &own);
+    mongoc_collection_t *sessions = open_own("holdfast.sessions", &own);
     mongoc_collection_t *locks = mongoc_client_get_collection(
-        own, mongoc_uri_get_database(mongoc_client_get_uri(own)), "locks");
+        own, mongoc_uri_get_database(mongoc_client_get_uri(own)), "holdfast.locks");
     mongoc_bulk_operation_t *bulk =
         mongoc_collection_create_bulk_operation_with_opts(sessions, NULL);
     bson_t lock = BSON_INITIALIZER, holders;
@@ -1144,7 +1144,7 @@ static void leave_many(void)
         id.bytes[10] = (uint8_t)(i >> 8);
         id.bytes[11] = (uint8_t)i;
         bson_t *session = BCON_NEW("_id", BCON_OID(&id), "dead", BCON_BOOL(true), "expires_at",
-                                   BCON_DATE_TIME(0), "collection", "locks");
+                                   BCON_DATE_TIME(0));
         bson_t *holder = BCON_NEW("session", BCON_OID(&id));
         mongoc_bulk_operation_insert(bulk, session);
         BSON_APPEND_DOCUMENT(&holders, "0", holder);
@@ -1165,9 +1165,9 @@ static void leave_many(void)
 static int64_t remove_many(void)
 {
     mongoc_client_t *own;
-    mongoc_collection_t *sessions = open_own("sessions", &own);
+    mongoc_collection_t *sessions = open_own("holdfast.sessions", &own);
     mongoc_collection_t *locks = mongoc_client_get_collection(
-        own, mongoc_uri_get_database(mongoc_client_get_uri(own)), "locks");
+        own, mongoc_uri_get_database(mongoc_client_get_uri(own)), "holdfast.locks");
     bson_t *old = BCON_NEW("expires_at", BCON_DATE_TIME(0)),
            *dated = BCON_NEW("expires_at", BCON_DATE_TIME(0), "dead_at", "{", "$exists",
                              BCON_BOOL(true), "}"),
@@ -1197,24 +1197,26 @@ static void test_a_sweep_gets_past_the_marks_that_stay(void **state)
     store->ops->close(store);
 }
 
-/* The sessions of all collections are in one. */
-static void test_a_mark_stays_for_another_collection(void **state)
+static hf_presence seen_from(hf_store *store, hf_id session)
+{
+    hf_session_state seen;
+    hf_error err;
+    assert_code(HF_OK, store->ops->sessions_look(store, &session, 1, -1, &seen, &err), &err);
+    return seen.presence;
+}
+
+static void test_another_name_has_sessions_of_its_own(void **state)
 {
     (void)state;
     char uri[1200];
     snprintf(uri, sizeof uri, "%s%shfCollection=it%%27s+another", bed.uri,
              strchr(bed.uri, '?') ? "&" : "/?");
     hf_store *store = bed_store(), *another = bed_store_at(uri, 10000);
-    hf_enter holder = bed_enter(bed_session(another, 1000), HF_LIMIT_RW, HF_LIMIT_RW);
-    hf_id idle = bed_session(store, 1000), idle_there = bed_session(another, 1000);
-    bed_take(another, bed_name("there"), &holder, NULL);
-    mark_and_let_be_old(another, holder.entry.session);
-    mark_and_let_be_old(another, idle_there);
-    mark_and_let_be_old(store, idle);
-    assert_true(bed_until(BED_SOON, is_dated, (void *[]){store, &idle}));
-    assert_false(has_date(holder.entry.session));
-    assert_true(bed_until(BED_SOON, is_dated, (void *[]){another, &idle_there}));
-    assert_true(has_date(holder.entry.session));
+    hf_id here = bed_session(store, 1000), there = bed_session(another, 1000);
+    assert_int_equal(seen_from(store, here), HF_LIVE);
+    assert_int_equal(seen_from(store, there), HF_MISSING);
+    assert_int_equal(seen_from(another, here), HF_MISSING);
+    assert_int_equal(seen_from(another, there), HF_LIVE);
     another->ops->close(another);
     store->ops->close(store);
 }
@@ -1302,7 +1304,7 @@ static void test_a_sweep_marks_all_that_ended_at_once(void **state)
     enum { DEAD = 130, TTL_MS = 1234 };
     hf_store *store = bed_store();
     mongoc_client_t *own;
-    mongoc_collection_t *sessions = open_own("sessions", &own);
+    mongoc_collection_t *sessions = open_own("holdfast.sessions", &own);
     for (int i = 0; i < DEAD; i++)
         bed_session(store, TTL_MS);
     bson_t *ours = BCON_NEW("ttl_ms", BCON_INT32(TTL_MS)),
@@ -1413,7 +1415,7 @@ int run_mongo_cases(void)
         CASE_IF(HF_CAN_QUEUE, test_pruning_deletes_only_what_it_found),
         CASE_IF(HF_CAN_QUEUE, test_a_stream_that_is_far_behind_skips_what_nobody_waits_for),
         CASE_IF(HF_CAN_QUEUE, test_a_mark_stays_while_a_ticket_of_it_stands),
-        CASE_IF(HF_CAN_QUEUE, test_a_mark_stays_for_another_collection),
+        CASE_IF(HF_CAN_QUEUE, test_another_name_has_sessions_of_its_own),
         CASE_IF(HF_CAN_QUEUE, test_a_sweep_takes_out_what_killed_processes_have_taken),
         CASE_IF(HF_CAN_QUEUE, test_a_sweep_marks_all_that_ended_at_once),
         CASE_IF(HF_CAN_QUEUE, test_a_sweep_grants_who_waits_behind_the_dead),

@@ -305,7 +305,7 @@ static bool is_ring(const struct sent *s)
 /* Nobody relies on it before a majority look shows it. */
 static bool is_end_of_session(const struct sent *s)
 {
-    return strcmp(text_at(s->command, "findAndModify"), "sessions") == 0 &&
+    return strcmp(text_at(s->command, "findAndModify"), "holdfast.sessions") == 0 &&
            has(s->command, "update.0.$replaceWith.$let.in.$mergeObjects.1.dead");
 }
 
@@ -380,17 +380,18 @@ static size_t n_listening(void)
 static void check_that_all_was_sent(void)
 {
     assert_in_range(n_sent, 1, SENT_MOST - 1);
-    assert_in_range(count("update", "sessions", "updates.0.u"), 4,
+    assert_in_range(count("update", "holdfast.sessions", "updates.0.u"), 4,
                     9); /* and the places of sweeps */
-    assert_in_range(count("find", "sessions", "filter.dead_at"), 1, 1);
-    assert_in_range(count("aggregate", "locks", "pipeline.2.$limit"), 1, 1);
-    assert_in_range(count("findAndModify", "locks", "update"), 4, 4);
-    assert_in_range(count("findAndModify", "sessions", "update"), 4, 9); /* beats come by time */
-    assert_in_range(count("find", "locks", "readConcern"), 5, 9);
-    assert_in_range(count("find", "locks", "readConcern.afterClusterTime"), 2, 2);
-    assert_in_range(count("aggregate", "sessions", "readConcern.afterClusterTime"), 1, 9);
+    assert_in_range(count("find", "holdfast.sessions", "filter.dead_at"), 1, 1);
+    assert_in_range(count("aggregate", "holdfast.locks", "pipeline.2.$limit"), 1, 1);
+    assert_in_range(count("findAndModify", "holdfast.locks", "update"), 4, 4);
+    assert_in_range(count("findAndModify", "holdfast.sessions", "update"), 4,
+                    9); /* beats come by time */
+    assert_in_range(count("find", "holdfast.locks", "readConcern"), 5, 9);
+    assert_in_range(count("find", "holdfast.locks", "readConcern.afterClusterTime"), 2, 2);
+    assert_in_range(count("aggregate", "holdfast.sessions", "readConcern.afterClusterTime"), 1, 9);
     assert_in_range(n_listening(), 1, 9);
-    assert_in_range(count("createIndexes", "sessions", "indexes"), 1, 1);
+    assert_in_range(count("createIndexes", "holdfast.sessions", "indexes"), 1, 1);
 }
 
 static void test_all_that_is_sent_is_majority_on_the_primary(void **state)

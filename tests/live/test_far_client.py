@@ -94,7 +94,7 @@ class Far(unittest.TestCase):
             lock.close()
         rs.gates.heal()
         held = {"holders.0": {"$exists": True}}
-        self.assertEqual(rs.client().get_default_database("holdfast").locks.count_documents(held), 0)
+        self.assertEqual(rs.client().get_default_database("holdfast").holdfast.locks.count_documents(held), 0)
 
     def test_they_hold_for_as_long_as_they_like(self):
         """300 ms away with the default ttl; 500 ms with TLS; and 3 s of silence every 30 s. Beside each other."""

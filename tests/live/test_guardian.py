@@ -58,7 +58,7 @@ class OnASet(unittest.TestCase):
     def setUpClass(cls):
         cls.mongo = rs.client()
         cls.addClassCleanup(cls.mongo.close)
-        cls.locks, cls.sessions = cls.mongo.holdfast.locks, cls.mongo.holdfast.sessions
+        cls.locks, cls.sessions = cls.mongo.holdfast.holdfast.locks, cls.mongo.holdfast.holdfast.sessions
 
     def setUp(self):
         self.name = self.id().rsplit(".", 1)[1]
@@ -193,7 +193,7 @@ class Killed(OnASet):
     def test_the_history_has_the_turn(self):
         holder = self.holder()
         holder.signal(signal.SIGKILL)
-        turn = until(lambda: self.mongo.holdfast["locks.history"].find_one({"name": self.name}), 20, "the turn")
+        turn = until(lambda: self.mongo.holdfast["holdfast.history"].find_one({"name": self.name}), 20, "the turn")
         self.assertEqual(turn["end"], "abandoned")
 
     def test_its_session_is_marked(self):

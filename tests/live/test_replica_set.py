@@ -148,7 +148,7 @@ class Crashes(OnASet):
         self.assertEqual(tried.status(20), 0, tried)
 
     def make_older(self, run, ms):
-        self.mongo.holdfast.sessions.update_one({"pid": run.pid}, [{"$set": {
+        self.mongo.holdfast.holdfast.sessions.update_one({"pid": run.pid}, [{"$set": {
             "expires_at": {"$subtract": ["$expires_at", ms]},
             "clock.at": {"$subtract": ["$clock.at", ms]}}}])
 
@@ -215,7 +215,7 @@ class Failovers(OnAQuickSet):
     def test_a_drop_just_before_is_found_in_time(self):
         """The look that is due has no answer, as its connection went with the primary: it is repeated."""
         holder = self.holder("--ttl=12000")
-        self.mongo.holdfast.locks.delete_one({"_id": self.name})
+        self.mongo.holdfast.holdfast.locks.delete_one({"_id": self.name})
         gone = boot_ns()
         self.rs.step_down()
         told = holder.wait("told", 30)
@@ -317,7 +317,7 @@ class ClockSet(OnASet):
         until(lambda: self.session_of(holder)["beat"] > 2, 60, "a second beat")
         self.rs.members[0].move_clock(3600)
         # no beat comes in between: the lease ends by the new clock, and the holder knows better
-        self.mongo.holdfast.sessions.update_one({"pid": holder.pid}, [
+        self.mongo.holdfast.holdfast.sessions.update_one({"pid": holder.pid}, [
             {"$set": {"expires_at": {"$subtract": ["$$NOW", 3500000]}}}])
         trier = self.scripted("--mode=try", "--clock-trust=1000")
         refused = trier.ask("acquire", "refused")

@@ -26,7 +26,7 @@ class Faults(OnASet):
         super().setUp()
         self.victim_uri = self.rs.uri_for("", "appName=victim")
 
-    def fail(self, commands, collection="locks", mode=None, **data):
+    def fail(self, commands, collection="holdfast.locks", mode=None, **data):
         self.rs.fail_command(commands, mode=mode, member=self.rs.wait_primary(), appName="victim",
                              namespace="holdfast." + collection, **data)
 
@@ -75,7 +75,7 @@ class Faults(OnASet):
                 self.name = "beat %d" % number
                 worker = self.holder("--ttl=" + SHORT_TTL, uri=self.victim_uri)
                 before = self.hits()
-                self.fail(["findAndModify", "update"], "sessions", **fault)
+                self.fail(["findAndModify", "update"], "holdfast.sessions", **fault)
                 self.assert_hit(before)
                 hit = boot_ns()
                 until(lambda: seconds_since(hit) > 6.1, 10, "a ttl")  # to see that it goes on
@@ -87,7 +87,7 @@ class Faults(OnASet):
             self.name = "late %d" % number
             worker = self.holder("--ttl=" + SHORT_TTL, uri=self.victim_uri)
             waiter = self.waiter("--ttl=" + LONG_TTL)
-            self.fail("findAndModify", "sessions", mode="alwaysOn", closeConnection=True)
+            self.fail("findAndModify", "holdfast.sessions", mode="alwaysOn", closeConnection=True)
             told, had = worker.wait("told", 10), waiter.wait("acquired", 10)
             self.rs.heal()
             if told["at"] < had["at"]:
@@ -123,9 +123,9 @@ class Faults(OnASet):
 
     def bell(self):
         """The collection on which the waiter listens for rings."""
-        waits = until(lambda: (self.mongo.holdfast.locks.find_one(self.name) or {}).get("queue"),
+        waits = until(lambda: (self.mongo.holdfast.holdfast.locks.find_one(self.name) or {}).get("queue"),
                       10, "the waiter")
-        return "locks.bells.%d" % waits[0]["bell"]
+        return "holdfast.bells.%d" % waits[0]["bell"]
 
     def test_waiters_without_a_bell_get_their_turn(self):
         for commands in (["getMore"], ["find", "getMore"]):
@@ -170,8 +170,8 @@ class Faults(OnASet):
     def test_a_bell_that_is_not_capped_is_made_so(self):
         """Who rings a bell that was dropped makes it so."""
         for number in range(1, 65):
-            self.mongo.holdfast["locks.bells.%d" % number].drop()
-            self.mongo.holdfast["locks.bells.%d" % number].insert_one({"lock": "", "notify": ""})
+            self.mongo.holdfast["holdfast.bells.%d" % number].drop()
+            self.mongo.holdfast["holdfast.bells.%d" % number].insert_one({"lock": "", "notify": ""})
         holder = self.holder("--ttl=" + LONG_TTL)
         waiter = self.waiter("--ttl=" + LONG_TTL)
         until(lambda: self.mongo.holdfast[self.bell()].options().get("capped"), 10, "the bell")
@@ -183,7 +183,7 @@ class Drops(OnASet):
     def test_a_holder_finds_out_that_the_collection_is_dropped(self):
         holder = self.holder("--ttl=" + SHORT_TTL)
         token = holder.token
-        self.mongo.holdfast.locks.drop()
+        self.mongo.holdfast.holdfast.locks.drop()
         dropped = boot_ns()
         told = holder.wait("told", 10)
         self.assertLess(idle_seconds(dropped, told["at"]), 6 + 2 + 0.5)  # L3, as below
@@ -193,7 +193,7 @@ class Drops(OnASet):
 
     def test_a_holder_that_does_not_listen_finds_it_out_within_a_ttl(self):
         holder = self.holder("--ttl=" + SHORT_TTL)
-        self.mongo.holdfast.locks.delete_one({"_id": self.name})
+        self.mongo.holdfast.holdfast.locks.delete_one({"_id": self.name})
         gone = boot_ns()
         told = holder.wait("told", 10)
         # L3: each lock is verified once per ttl; the job comes round every third of it
@@ -204,7 +204,7 @@ class Drops(OnASet):
         for _ in range(4):
             contest.add_endless("--ttl=" + SHORT_TTL)
         contest.await_turns(2, 20)
-        self.mongo.holdfast.locks.drop()
+        self.mongo.holdfast.holdfast.locks.drop()
         contest.await_turns(2, 20)
         contest.finish(20)
         # two may believe until the holder's next verification: only the tokens are promised

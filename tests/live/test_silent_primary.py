@@ -146,7 +146,7 @@ class Test(unittest.TestCase):
         self.rs.cont(primary)
 
     def record(self):
-        return self.mongo.holdfast.locks.find_one({"_id": self.name}) or {}
+        return self.mongo.holdfast.holdfast.locks.find_one({"_id": self.name}) or {}
 
     def test_a_service(self):
         service = Service(self.rs.uri)

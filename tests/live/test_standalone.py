@@ -120,7 +120,7 @@ class Standalone(unittest.TestCase):
     def listens(self):
         """Whether a waiter has made its bell."""
         names = pymongo.MongoClient(self.uri).holdfast.list_collection_names()
-        return any(name.startswith("locks.bells.") for name in names)
+        return any(name.startswith("holdfast.bells.") for name in names)
 
     def test_without_being_asked_it_says_nothing(self):
         status, command = self.run_command("run", self.name, "--", "true")

@@ -64,7 +64,6 @@ class BadInput(Commands):
             "mongodb://h/?hfProtocol=nonesuch": "nonesuch",
             "mongodb://h/?hfCollection=": "hfCollection",
             "mongodb://h/?hfCollection=a$b": "hfCollection",
-            "mongodb://h/?hfCollection=sessions": "sessions",
             "mongodb://h/?hfWeakWrites=maybe": "maybe",
         }.items():
             with self.subTest(uri):
@@ -147,7 +146,7 @@ class OnASet(Commands):
 
     def setUp(self):
         super().setUp()
-        self.locks = self.mongo.holdfast.locks
+        self.locks = self.mongo.holdfast.holdfast.locks
 
     def json_of(self, *words):
         """A listing is tried once: a server that was slow to say hello is asked again."""
@@ -312,7 +311,7 @@ class AnotherShape(OnASet):
                     before = self.locks.find_one({"_id": name})
                     rest = ["--", "echo", "ran"] if words[0] == "run" else []
                     command = self.run_to_end(*words, name, *rest)
-                    self.assert_refused(command, VALUE, "collection locks", name,
+                    self.assert_refused(command, VALUE, "collection holdfast.locks", name,
                                         "field %s " % field.replace(".", r"\."))
                     self.assertEqual(self.locks.find_one({"_id": name}), before)
                     self.locks.delete_one({"_id": name})
@@ -427,7 +426,7 @@ class Break(OnASet):
     def test_a_holder_that_does_not_leave(self):
         holder = self.holder("--ttl=6000")
         waiter = self.waiter()
-        sessions = self.mongo.holdfast.sessions
+        sessions = self.mongo.holdfast.holdfast.sessions
         beaten = before_a_beat(lambda: sessions.find_one({"pid": holder.pid})["beat"])
         began = boot_ns()
         breaker = self.run_to_end("break", self.name, "--reason", "why")
@@ -477,7 +476,7 @@ class Break(OnASet):
         holder = self.holder("--ttl=6000")
         waiter = self.waiter()
         breaker = self.start("break", self.name, "--reason", "why")
-        session = self.mongo.holdfast.sessions
+        session = self.mongo.holdfast.holdfast.sessions
         until(lambda: session.find_one({"pid": holder.pid, "asked.0": {"$exists": True}}), 5,
               "the ask")
         breaker.signal(signal.SIGINT)

@@ -13,16 +13,17 @@ def setUpModule():
 
 
 class Histories:
-    """What is the same in all protocols; `collection` is that of the locks."""
+    """What is the same in all protocols; `collection` is that of the locks, and `first` what the names
+    beside it begin with."""
 
-    collection = "locks"
+    collection = first = "locks"
     has_tokens = keeps_reasons = True  # while a lock is held
     holder_named = "alice@"
 
     def setUp(self):
         super().setUp()
         self.mongo.drop_database(self.database)  # the other protocols' test of that name had it
-        self.history = self.db[self.collection + ".history"]
+        self.history = self.db[self.first + ".history"]
 
     def work(self, **more):
         self.run_command("run", "--why=nightly", "x", "--", "true", uri=self.store(**more))
@@ -90,6 +91,7 @@ class Histories:
 
 class Queue(Histories, OnASet):
     keys = {"Protocol": "queue"}
+    collection, first = "holdfast.locks", "holdfast"
 
     def test_one_that_died(self):
         holder = self.holder("--ttl=3000", "--why=half done")
@@ -147,7 +149,7 @@ class Sharding(Overtaken, Histories, OnASet):
 
 class Document(Histories, OnASet):
     keys = {"Protocol": "document", "Collection": "orders"}
-    collection = "orders"
+    collection = first = "orders"
     has_tokens = keeps_reasons = False
     holder_named = "lockId "
 

@@ -22,15 +22,15 @@ READ = ["find"]
 WRITE = ["find", "insert", "update", "remove"]
 KEEP = ["find", "insert", "createCollection", "convertToCapped", "createIndex"]  # a history
 
-# What each protocol needs: the collection of its locks, rights on collections and on the cluster, and keys
+# What each protocol needs: the collection of its locks, what the names beside it begin with, rights on collections and on the cluster, and keys
 # of the URI. That of queue is the least with which it works.
-Needs = collections.namedtuple("Needs", "locks grants cluster options")
-QUEUE = Needs("locks", [("locks", WRITE), ("sessions", WRITE)], [], "")
-TTL = Needs("jobs", [("jobs", WRITE + ["changeStream", "listIndexes", "createIndex"])], [],
+Needs = collections.namedtuple("Needs", "locks first grants cluster options")
+QUEUE = Needs("holdfast.locks", "holdfast", [("holdfast.locks", WRITE), ("holdfast.sessions", WRITE)], [], "")
+TTL = Needs("jobs", "jobs", [("jobs", WRITE + ["changeStream", "listIndexes", "createIndex"])], [],
             "&hfProtocol=ttl&hfCollection=jobs")
-DOCUMENT = Needs("orders", [("orders", ["find", "update", "changeStream"])], [],
+DOCUMENT = Needs("orders", "orders", [("orders", ["find", "update", "changeStream"])], [],
                  "&hfProtocol=document&hfCollection=orders")
-SHARDING = Needs("locks2", [("locks2", WRITE + ["changeStream", "createIndex"]),
+SHARDING = Needs("locks2", "locks2", [("locks2", WRITE + ["changeStream", "createIndex"]),
                             ("lockpings", WRITE + ["createIndex"])], ["serverStatus"],
                  "&hfProtocol=sharding&hfCollection=locks2")
 UNINDEXED = "createIndex|^$"  # a user that may make no index is told who is to
@@ -79,7 +79,7 @@ class Privileges(unittest.TestCase):
     def setUp(self):
         """What another test left behind, as a lease that is overdue, is none of this one's."""
         database = self.root[DATABASE]
-        for name in ("sessions", "lockpings", "locks", "orders"):
+        for name in ("holdfast.sessions", "holdfast.locks", "lockpings", "orders"):
             database[name].delete_many({})
         database.orders.insert_many({"_id": name} for name in "xy")
 
@@ -146,13 +146,13 @@ class Privileges(unittest.TestCase):
 
     def test_queue_without_bells(self):
         """No right on other collections than the two: it falls back to change streams."""
-        self.assert_it_works(self.user(("locks", WRITE + ["changeStream", "createIndex"]),
-                                       ("sessions", WRITE + ["createIndex"])))
+        self.assert_it_works(self.user(("holdfast.locks", WRITE + ["changeStream", "createIndex"]),
+                                       ("holdfast.sessions", WRITE + ["createIndex"])))
 
     def test_who_cannot_ring_is_not_waited_for(self):
         """Nobody tells the waiter, who listens to a bell: it looks by itself, every 3 s at the latest."""
-        mute = self.user(("locks", WRITE + ["changeStream", "createIndex"]),
-                         ("sessions", WRITE + ["createIndex"]))
+        mute = self.user(("holdfast.locks", WRITE + ["changeStream", "createIndex"]),
+                         ("holdfast.sessions", WRITE + ["createIndex"]))
         bells = self.user(("", WRITE + ["createCollection", "convertToCapped", "createIndex"]))
         holder = self.start(mute, "run", "mute", "--", "sh", "-c", "echo held; exec cat")
         self.assertEqual(holder.stdout.readline(), "held\n")
@@ -165,7 +165,7 @@ class Privileges(unittest.TestCase):
         self.assertLess(idle_seconds(released, boot_ns()), 3 + 1)
 
     def queue_of(self, name):
-        return (self.root[DATABASE].locks.find_one({"_id": name}) or {}).get("queue")
+        return (self.root[DATABASE].holdfast.locks.find_one({"_id": name}) or {}).get("queue")
 
     def test_queue_without_notices(self):
         """Nor on streams: it looks. Nor on indexes: it says who is to make them."""
@@ -173,7 +173,7 @@ class Privileges(unittest.TestCase):
 
     def test_who_may_only_read(self):
         self.assert_it_works(self.user(("", WRITE)), UNINDEXED)
-        reader = self.user(("locks", READ), ("sessions", READ))
+        reader = self.user(("holdfast.locks", READ), ("holdfast.sessions", READ))
         self.assert_it_reads(reader)
         done = self.run_command(reader, "run", "x", "--", "true")
         self.assertNotEqual(done.returncode, 0)
@@ -184,7 +184,7 @@ class Privileges(unittest.TestCase):
     def test_who_may_only_read_follows(self):
         holder = self.start(self.user_of(QUEUE), "elect", "followed", "--", "sh", "-c", "echo leads; exec cat")
         self.assertEqual(holder.stdout.readline(), "leads\n")
-        reader = self.user(("locks", READ), ("sessions", READ))
+        reader = self.user(("holdfast.locks", READ), ("holdfast.sessions", READ))
         watcher = self.start(reader, "watch", "--json", "followed")
         self.assertEqual(json.loads(watcher.stdout.readline())["event"], "grant")
         self.assertIn("/sh@", self.start(reader, "elect", "--print", "followed").stdout.readline())
@@ -201,7 +201,7 @@ class Privileges(unittest.TestCase):
         self.assert_it_works(self.user_of(SHARDING))
 
     def test_what_the_doctor_finds_is_shown_to_who_may_not_list(self):
-        done = self.check(69, self.user(("sessions", READ)), "doctor")
+        done = self.check(69, self.user(("holdfast.sessions", READ)), "doctor")
         self.assertIn("reach", done.stdout)
         self.assertIn("listing locks failed", done.stderr)
 
@@ -232,8 +232,8 @@ class Privileges(unittest.TestCase):
     def check_history(self, protocol):
         """With these rights it is kept, also without createIndex; who may only read it, reads; without them,
         locks work."""
-        self.root[DATABASE].drop_collection(protocol.locks + ".history")
-        right = "%s.history" % protocol.locks, KEEP
+        self.root[DATABASE].drop_collection(protocol.first + ".history")
+        right = "%s.history" % protocol.first, KEEP
         self.assert_it_works(self.user_of(protocol, right), UNINDEXED)
         reader = self.user((protocol.locks, READ), (right[0], READ), options=protocol.options)
         self.assertEqual([turn["end"] for turn in self.json(reader, "history", "x")["turns"]], ["released"] * 2)
@@ -245,7 +245,7 @@ class Privileges(unittest.TestCase):
         self.assertIn("keeps none", self.check(0, self.user_of(protocol, (right[0], READ)), "doctor").stdout)
         without = self.user_of(protocol)
         self.assert_it_works(without, UNINDEXED)
-        self.assertIn("createIndex on %s.history" % protocol.locks, self.check(0, without, "doctor").stdout)
+        self.assertIn("createIndex on %s.history" % protocol.first, self.check(0, without, "doctor").stdout)
         self.assertEqual(self.run_command(without, "history", "x").returncode, 69)
 
     def test_the_history_of_queue(self):
@@ -264,7 +264,7 @@ class Privileges(unittest.TestCase):
         """Who may write beside the locks knows how the last holder left, and runs once per period."""
         once = ["run", "--once-per", "87600h", "--skip-code", "9", "y", "--", "sh", "-c", "exit 0"]
         self.assertNotIn(self.run_command(self.user_of(protocol), *once).returncode, (0, 9))
-        store = self.user_of(protocol, (protocol.locks + ".done", WRITE))
+        store = self.user_of(protocol, (protocol.first + ".done", WRITE))
         done = self.check(0, store, *once)
         self.assertRegex(done.stderr, UNINDEXED)
         self.check(9, store, *once)

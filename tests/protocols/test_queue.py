@@ -20,7 +20,7 @@ class Documents(OnASet):
     def lock(self):
         """The lock's document, in which tokens, periods and bells are zero: they come from the cluster
         time, the clock and the session's id."""
-        found = self.db.locks.find_one({"_id": "x"})
+        found = self.db.holdfast.locks.find_one({"_id": "x"})
         found["notify"] = ":".join("<%d>" % len(part) for part in found["notify"].split(":"))
         parts = [found, found.get("last", {}), found.get("done", {})]
         for each in parts + found["holders"] + found["queue"]:
@@ -53,12 +53,12 @@ class Documents(OnASet):
 
     def test_what_a_newer_format_looks_like_is_left_alone(self):
         self.run_command("run", "x", "--", "true")
-        self.db.locks.update_one({"_id": "x"}, {"$set": {"notify": {}, "format": 2}})
-        before = self.db.locks.find_one({"_id": "x"})
+        self.db.holdfast.locks.update_one({"_id": "x"}, {"$set": {"notify": {}, "format": 2}})
+        before = self.db.holdfast.locks.find_one({"_id": "x"})
         for words in (["run", "-n", "x", "--", "true"], ["run", "x", "--", "true"], ["show", "x"]):
             told = self.run_command(*words, status=65).errors
             self.assertIn("has format 2, of a newer Holdfast", told)
-        self.assertEqual(self.db.locks.find_one({"_id": "x"}), before)
+        self.assertEqual(self.db.holdfast.locks.find_one({"_id": "x"}), before)
 
     def test_a_set_of_another_name(self):
         uri = re.sub("replicaSet=[^&]*", "replicaSet=other", self.uri)
@@ -68,7 +68,7 @@ class Documents(OnASet):
 
     def test_a_session(self):
         holder = self.holder("--ttl=9000")
-        found = until(lambda: self.db.sessions.find_one({"pid": holder.pid,
+        found = until(lambda: self.db.holdfast.sessions.find_one({"pid": holder.pid,
                                                          "waits": {"$exists": True}}),
                       15, "its second beat")
         found["clock"].update(boot="<boot>", at=bson.Int64(0))
@@ -81,13 +81,13 @@ class OthersDocuments(OnASet):
     def test_what_is_no_record_is_never_taken_over(self):
         """A bare _id is how the first article's first program holds a lock."""
         for theirs in ({"_id": "x"}, {"_id": "x", "acquirer": "a", "limit": 1}):
-            self.db.locks.replace_one({"_id": "x"}, theirs, upsert=True)
+            self.db.holdfast.locks.replace_one({"_id": "x"}, theirs, upsert=True)
             for words in (["-n"], ["-w60s"], ["--shared", "-n"]):
                 told = self.run_command("run", *words, "x", "--", "true", status=65).errors
-                self.assertIn('"x" in collection locks is not Holdfast\'s: field ', told)
+                self.assertIn('"x" in collection holdfast.locks is not Holdfast\'s: field ', told)
             self.run_command("break", "--force", "--reason", "test", "x", status=65)
-            self.assertEqual(self.db.locks.find_one({"_id": "x"}), theirs)
-        self.db.locks.delete_one({"_id": "x"})
+            self.assertEqual(self.db.holdfast.locks.find_one({"_id": "x"}), theirs)
+        self.db.holdfast.locks.delete_one({"_id": "x"})
         self.run_command("run", "x", "--", "true")
 
 
@@ -106,10 +106,10 @@ class ForeignIndexes(OnASet):
         self.assertLess(time.monotonic() - began, 60)
 
     def test_on_sessions(self):
-        self.refused({}, "sessions", "user_id")
+        self.refused({}, "holdfast.sessions", "user_id")
 
     def test_on_locks(self):
-        self.refused({}, "locks", "owner")
+        self.refused({}, "holdfast.locks", "owner")
 
     def test_on_locks_by_upsert(self):
         self.db.locks.create_index("updated", expireAfterSeconds=600)

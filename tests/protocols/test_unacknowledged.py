@@ -71,7 +71,7 @@ class Queue(Cases, OnASet):
     keys = {"Protocol": "queue"}
 
     def free(self):
-        return not self.db.locks.find_one({"_id": "x"})["holders"]
+        return not self.db.holdfast.locks.find_one({"_id": "x"})["holders"]
 
 
 class Outliving(Cases):

@@ -413,7 +413,7 @@ class SetBed(Bed):
         began, lock = boot_ns(), names[len(self.snapshots) % len(names)]
         try:
             found = self.prober.holdfast.command(
-                "find", "locks", filter={"_id": lock}, limit=1, maxTimeMS=1000,
+                "find", "holdfast.locks", filter={"_id": lock}, limit=1, maxTimeMS=1000,
                 readConcern={"level": "linearizable"})["cursor"]["firstBatch"]
         except PyMongoError:
             return
@@ -424,7 +424,7 @@ class SetBed(Bed):
     def last_snapshots(self):
         began = boot_ns()
         return [Snapshot(began, each["_id"], [block_of(holder) for holder in each["holders"]])
-                for each in self.mongo.holdfast.locks.find()]
+                for each in self.mongo.holdfast.holdfast.locks.find()]
 
     def counters(self, suffix):
         data = self.mongo.holdfast.get_collection(

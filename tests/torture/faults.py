@@ -450,7 +450,7 @@ class Messages(Fault):
 # ---- Data ----
 
 class DropLocks(Fault):
-    name = "locks"
+    name = "holdfast.locks"
 
     def inject(self):
         began = boot_ns()
@@ -468,7 +468,7 @@ class DropLocks(Fault):
 class DropSessions(DropLocks):
     """Excuses no belief: a session that is missing is not dead before it was missing for its ttl.
     But a lease's renewal does not find it, and its key names a new one."""
-    name = "sessions"
+    name = "holdfast.sessions"
 
     def happened(self, began, ended):
         self.bed.lost_sessions(began, ended)

@@ -96,11 +96,11 @@ class Controls(unittest.TestCase):
         self.wait_for(holder, "believes")
         for member in self.rs.members:
             self.rs.fail_command("findAndModify", "alwaysOn", member, appName="torture-0",
-                                 namespace="holdfast.sessions", closeConnection=True)
+                                 namespace="holdfast.holdfast.sessions", closeConnection=True)
         self.addCleanup(self.rs.heal)
         self.step_up(self.rs.members[AHEAD])
         if by_clock:
-            marked = bed.mongo.holdfast.sessions.update_many(
+            marked = bed.mongo.holdfast.holdfast.sessions.update_many(
                 {"dead": False, "$expr": {"$lt": ["$expires_at", "$$NOW"]}},
                 [{"$set": {"dead": True, "dead_at": "$$NOW"}}])
             self.assertGreater(marked.modified_count, 0)
@@ -132,7 +132,7 @@ class Controls(unittest.TestCase):
         holder = self.writer(bed, "--turns=1", "--hold=%d" % (SECONDS * 1000))
         holder.start()
         self.wait_for(holder, "believes")
-        self.assertEqual(bed.mongo.holdfast.locks.update_one(
+        self.assertEqual(bed.mongo.holdfast.holdfast.locks.update_one(
             {"_id": "rw-0"}, {"$set": {"holders": []}}).modified_count, 1)
         until(lambda: bed.take_snapshot() or bed.snapshots, SECONDS, "a look at the record")
         looks = len(self.events(holder, "believes"))
@@ -173,7 +173,7 @@ class Controls(unittest.TestCase):
 
     @staticmethod
     def mark_leases(bed):
-        return bed.mongo.holdfast.sessions.update_many(
+        return bed.mongo.holdfast.holdfast.sessions.update_many(
             {"dead": False, "pid": 0},
             [{"$set": {"dead": True, "dead_at": "$$NOW"}}]).modified_count
 

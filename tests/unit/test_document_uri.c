@@ -131,7 +131,6 @@ static void test_what_fits_is_not(void **state)
     }
     assert_refused("hfProtocol=ttl&hfTimeField=a.b", TTL, "hfTimeField");
     assert_refused("hfProtocol=ttl&hfTimeField=ticket", TTL, "hfTimeField");
-    assert_refused("hfCollection=sessions", TTL, "sessions");
     assert_refused("hfRefreshMS=5000", TTL, "hfRefreshMS is for hfProtocol=document");
 }
 

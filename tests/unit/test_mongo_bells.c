@@ -9,7 +9,7 @@
 
 #define SESSION "000000010000000000000000"
 #define TICKET "000000070000000000000000"
-#define BELL "locks.bells.3"
+#define BELL "holdfast.bells.3"
 #define STAMPED "'ok': 1, 'operationTime': {'$timestamp': {'t': 9, 'i': 1}}"
 #define HOLDER(more)                                                                               \
     "{'ticket': {'$oid': '" TICKET "'}, 'session': {'$oid': '" SESSION "'}" more "}"

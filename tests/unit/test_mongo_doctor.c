@@ -81,14 +81,15 @@ static void test_a_healthy_set(void **state)
     assert_int_equal(look(store), HF_OK);
     assert_string_equal(
         said,
-        "reach: a:27017,b:27017,c:27017 answers, database app, collections locks and sessions\n"
+        "reach: a:27017,b:27017,c:27017 answers, database app, collections holdfast.locks and "
+        "holdfast.sessions\n"
         "server: MongoDB 7.0.5\n"
         "members: a:1 PRIMARY, b:1 SECONDARY\n"
         "CARE election: after a crash of the primary nothing is written for about 4 s "
         "(electionTimeoutMillis is 1000); locks with a ttl of 6000 ms are lost after 2.8 s: give a "
         "ttl of 9 s\n"
         "notices: bells: waiters are told at once\n"
-        "history: locks.history keeps the turns that have ended\n"
+        "history: holdfast.history keeps the turns that have ended\n"
         "write concern: majority, journaled\n"
         "latency: a majority write takes 0.0 to 0.0 ms, a new connection 0.0 "
         "ms: from here a ttl of 1 s or longer is safe\n"
@@ -96,8 +97,9 @@ static void test_a_healthy_set(void **state)
         "clock: b:27017 is 0 ms ahead of this machine's clock\n"
         "clock: c:27017 is 0 ms ahead of this machine's clock\n"
         "clock: the members' clocks are 0 ms apart\n");
-    assert_non_null(strstr(answers_last("create"), "'create' : 'locks.history', 'capped' : true"));
-    assert_non_null(strstr(answers_last("insert"), "'insert' : 'locks.history'"));
+    assert_non_null(
+        strstr(answers_last("create"), "'create' : 'holdfast.history', 'capped' : true"));
+    assert_non_null(strstr(answers_last("insert"), "'insert' : 'holdfast.history'"));
     answers_close(store);
 }
 
@@ -206,7 +208,7 @@ static void test_without_bells_it_says_what_that_costs(void **state)
     answers_give("create", "{'ok': 0, 'code': 13, 'errmsg': 'none of yours'}");
     assert_int_equal(look(store), HF_OK);
     assert_said("notices: without bells, each waiter costs the server more, the more others write: "
-                "let the user create capped collections locks.bells.1 to .64");
+                "let the user create capped collections holdfast.bells.1 to .64");
     assert_said("none of yours");
     assert_said("notices: change streams");
     assert_non_null(strstr(answers_last("killCursors"), "'cursors' : [ 4711 ]"));

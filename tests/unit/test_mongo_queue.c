@@ -334,17 +334,18 @@ static void test_only_its_id_tells_that_a_session_has_begun_before(void **state)
         "{'ok': 1, 'writeErrors': [{'code': 11000}]}",
         "{'ok': 1, 'writeErrors': [{'code': 11000, 'keyPattern': {'_id': 1}}]}",
         ("{'ok': 1, 'writeErrors': [{'code': 11000, 'errmsg': 'E11000 duplicate key error "
-         "collection: app.sessions index: _id_ dup key: {}'}]}")};
+         "collection: app.holdfast.sessions index: _id_ dup key: {}'}]}")};
     static const char *const foreign[] = {
         ("{'ok': 1, 'writeErrors': [{'code': 11000, 'keyPattern': {'user': 1},"
-         " 'errmsg': 'E11000 duplicate key error collection: app.sessions index: user_1 dup'}]}"),
+         " 'errmsg': 'E11000 duplicate key error collection: app.holdfast.sessions index: user_1 "
+         "dup'}]}"),
         ("{'ok': 1, 'writeErrors': [{'code': 11000, 'errmsg': 'E11000 duplicate key error "
-         "collection: app.sessions index: user_1 dup key: {}'}]}")};
+         "collection: app.holdfast.sessions index: user_1 dup key: {}'}]}")};
     for (size_t i = 0; i < sizeof there / sizeof *there; i++)
         assert_int_equal(begin_session(there[i]), HF_HELD);
     for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++) {
         assert_int_equal(begin_session(foreign[i]), HF_UNUSABLE);
-        assert_non_null(strstr(err.text, "app.sessions index: user_1"));
+        assert_non_null(strstr(err.text, "app.holdfast.sessions index: user_1"));
         assert_non_null(strstr(err.text, "have an administrator drop the index"));
     }
 }
@@ -353,12 +354,13 @@ static void test_a_step_that_another_index_refuses_is_not_sent_again(void **stat
 {
     (void)state;
     hf_record record;
-    answers_give("findAndModify", "{'ok': 0, 'code': 11000, 'keyPattern': {'owner': 1},"
-                                  " 'errmsg': 'E11000 collection: app.locks index: owner_1 dup'}");
+    answers_give("findAndModify",
+                 "{'ok': 0, 'code': 11000, 'keyPattern': {'owner': 1},"
+                 " 'errmsg': 'E11000 collection: app.holdfast.locks index: owner_1 dup'}");
     answers_give("find", BATCH(""));
     assert_int_equal(enter(&record), HF_UNUSABLE);
     assert_int_equal(answers_sent("findAndModify"), 1);
-    assert_non_null(strstr(err.text, "app.locks index: owner_1"));
+    assert_non_null(strstr(err.text, "app.holdfast.locks index: owner_1"));
 }
 
 static hf_code beat(const char *answer, hf_session_state *out)
@@ -502,7 +504,9 @@ static void check_missing(const char *indexes)
     refuse_sweeps();
     answers_give("listIndexes", indexes);
     assert_int_equal(made_by_two_sweeps("{'ok': 0, 'code': 13}", NULL), 1);
-    assert_non_null(strstr(answers_log(), "db.sessions.createIndex({dead_at: 1}"));
+    assert_non_null(
+        strstr(answers_log(),
+               "let c = db.getCollection(\"holdfast.sessions\"); c.createIndex({dead_at: 1}"));
 }
 
 static void test_indexes_that_are_refused_are_told_and_left(void **state)
@@ -512,7 +516,7 @@ static void test_indexes_that_are_refused_are_told_and_left(void **state)
 }
 
 #define FOUND(indexes)                                                                             \
-    "{'ok': 1, 'cursor': {'id': 0, 'ns': 'holdfast.sessions', 'firstBatch': ["                     \
+    "{'ok': 1, 'cursor': {'id': 0, 'ns': 'app.holdfast.sessions', 'firstBatch': ["                 \
     "{'v': 2, 'key': {'_id': 1}, 'name': '_id_'}, {'v': 2, 'key': {'expires_at': 1},"              \
     " 'name': 'expires_at_1'}" indexes "]}}"
 #define ON_DEAD_AT ", {'v': 2, 'key': {'dead_at': 1}, 'name': 'dead_at_1'"

@@ -173,10 +173,6 @@ static const char *repeat(const char *before, char letter, size_t n)
 static void test_collections(void **state)
 {
     (void)state;
-    assert_read("hfCollection=x");
-    assert_string_equal(uri.collection, "x");
-    assert_true(uri.has_collection);
-    mongo_uri_done(&uri);
     assert_taken("hfCollection=a.b");
     assert_taken("hfCollection=systems");
     assert_taken(repeat("hfCollection=", 'x', 120));
@@ -187,12 +183,50 @@ static void test_collections(void **state)
     assert_refused("hfCollection=a.", "cannot hold locks");
     assert_refused("hfCollection=a..b", "cannot hold locks");
     assert_refused("hfCollection=system.users", "cannot hold locks");
-    assert_refused("hfCollection=sessions", "cannot hold locks");
-    assert_taken("hfCollection=sessions&hfProtocol=document");
-    assert_read("");
-    assert_string_equal(uri.collection, "locks");
-    assert_false(uri.has_collection);
+    assert_refused("hfCollection=system", "cannot hold locks");
+}
+
+static void assert_collections(const char *keys, const char *given, const char *locks,
+                               const char *history)
+{
+    assert_read(keys);
+    assert_int_equal(!!uri.given, !!given);
+    if (given)
+        assert_string_equal(uri.given, given);
+    assert_string_equal(uri.collection, locks);
+    assert_string_equal(uri.names.history, history);
+}
+
+/* None of them is one that an application has, and one key moves them all. */
+static void test_names_of_queue(void **state)
+{
+    (void)state;
+    assert_collections("", NULL, "holdfast.locks", "holdfast.history");
+    assert_string_equal(uri.names.sessions, "holdfast.sessions");
+    assert_string_equal(uri.names.bells, "holdfast.bells");
     mongo_uri_done(&uri);
+    assert_collections("hfCollection=x", "x", "x.locks", "x.history");
+    assert_string_equal(uri.names.sessions, "x.sessions");
+    assert_string_equal(uri.names.bells, "x.bells");
+    mongo_uri_done(&uri);
+}
+
+static void assert_known_names(const char *keys, const char *given, const char *locks,
+                               const char *history, const char *done)
+{
+    assert_collections(keys, given, locks, history);
+    assert_string_equal(uri.names.done, done);
+    mongo_uri_done(&uri);
+}
+
+static void test_names_that_other_programs_know(void **state)
+{
+    (void)state;
+    assert_known_names("hfProtocol=ttl", NULL, "locks", "locks.history", "locks.done");
+    assert_known_names("hfProtocol=sharding", NULL, "locks", "locks.history", "locks.done");
+    assert_known_names("hfProtocol=document&hfCollection=x", "x", "x", "x.history", "x.done");
+    assert_known_names("hfCollection=sessions&hfProtocol=ttl", "sessions", "sessions",
+                       "sessions.history", "sessions.done");
 }
 
 static void test_fields(void **state)
@@ -494,6 +528,8 @@ int main(void)
         cmocka_unit_test(test_how_many_writes_a_stream_may_read),
         cmocka_unit_test(test_unknown_keys),
         cmocka_unit_test(test_collections),
+        cmocka_unit_test(test_names_of_queue),
+        cmocka_unit_test(test_names_that_other_programs_know),
         cmocka_unit_test(test_fields),
         cmocka_unit_test(test_paths),
         cmocka_unit_test(test_numbers),

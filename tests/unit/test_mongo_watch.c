@@ -81,8 +81,9 @@ static void test_it_opens_once_and_reads_on(void **state)
     assert_non_null(opened_with(US));
     assert_non_null(opened_with("'level' : 'majority'"));
     assert_non_null(opened_with("{ '$changeStream' : {  } }"));
-    assert_non_null(strstr(answers_last("getMore"), "'getMore' : 5, 'collection' : 'locks', "
-                                                    "'maxTimeMS' : 1 }"));
+    assert_non_null(strstr(answers_last("getMore"),
+                           "'getMore' : 5, 'collection' : 'holdfast.locks', "
+                           "'maxTimeMS' : 1 }"));
     assert_string_equal(heard, "");
 }
 

@@ -27,7 +27,7 @@
 static const char *sessions_of(const mongo_store *store)
 {
     if (store->base.ops->session_begin == mongo_session_begin)
-        return MONGO_SESSIONS;
+        return store->uri.names.sessions;
     return store->protocol->pings;
 }
 
@@ -134,8 +134,8 @@ static void find_notices(doctor *to)
         doctor_tell(
             to, "notices", false,
             "without bells, each waiter costs the server more, the more others write: let the user "
-            "create capped collections %.100s.bells.1 to .%d (%s)",
-            to->store->uri.collection, MONGO_BELLS, error.text);
+            "create capped collections %.130s.1 to .%d (%s)",
+            to->store->uri.names.bells, MONGO_BELLS, error.text);
     if (!(to->store->protocol->can & HF_CAN_NOTIFY))
         doctor_tell(
             to, "notices", false,
@@ -154,8 +154,7 @@ static void find_notices(doctor *to)
 static void find_history(doctor *to)
 {
     hf_error error;
-    char name[MONGO_HISTORY_SIZE];
-    mongo_history_name(to->store, name);
+    const char *name = to->store->uri.names.history;
     if (!mongo_history_is_kept(&to->store->uri)) {
         doctor_tell(to, "history", false,
                     "none is kept, as the URI says (hfHistory=0, or database config)");

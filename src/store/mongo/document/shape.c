@@ -80,7 +80,7 @@ static hf_code check_paths(const char *a, const char *b, hf_error *err)
 hf_code mongo_document_check(const mongo_uri *uri, int64_t ttl_ms, hf_error *err)
 {
     int64_t stale_ms = mongo_document_stale_ms(uri);
-    if (!uri->has_collection)
+    if (!uri->given)
         return error_set(err, HF_INVALID,
                          "hfProtocol=document wants hfCollection=NAME: in which collection are the "
                          "documents that are to be locked?");

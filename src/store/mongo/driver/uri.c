@@ -32,16 +32,21 @@ static hf_code set_protocol(mongo_uri *out, const char *value, hf_error *err)
                      value);
 }
 
+/* Nor may any other be `system.history`, say. */
+static bool is_systems(const char *name)
+{
+    return strncmp(name, "system", 6) == 0 && (name[6] == '.' || !name[6]);
+}
+
 static hf_code set_collection(mongo_uri *out, const char *value, hf_error *err)
 {
     size_t length = strlen(value);
     if (!length || length > 120 || strchr(value, '$') || value[0] == '.' ||
-        value[length - 1] == '.' || strstr(value, "..") || strncmp(value, "system.", 7) == 0)
+        value[length - 1] == '.' || strstr(value, "..") || is_systems(value))
         return error_set(err, HF_INVALID,
                          "hfCollection=%.120s cannot hold locks: choose another name", value);
-    free(out->collection);
-    out->collection = alloc_text(value);
-    out->has_collection = true;
+    free(out->given);
+    out->given = alloc_text(value);
     return HF_OK;
 }
 
@@ -258,9 +263,6 @@ static hf_code check_fair(const mongo_uri *uri, hf_error *err)
 static hf_code check_keys(const mongo_uri *uri, hf_error *err)
 {
     const char *name = mongo_protocol_names[uri->protocol];
-    if (uri->protocol != MONGO_DOCUMENT && strcmp(uri->collection, MONGO_SESSIONS) == 0)
-        return error_set(err, HF_INVALID,
-                         "hfCollection=sessions cannot hold locks: choose another name");
     for (size_t i = 0; i < N_KEYS; i++) {
         if (!(uri->keys & 1u << i))
             continue;
@@ -343,6 +345,7 @@ static void split_element(mongo_uri *out)
 
 static void set_defaults(mongo_uri *out)
 {
+    out->collection = mongo_names_init(&out->names, out->given, out->protocol == MONGO_QUEUE);
     split_element(out);
     if (out->protocol == MONGO_DOCUMENT)
         set_default(&out->time_field, "lockTs");
@@ -476,7 +479,7 @@ static hf_code read_driver(mongo_uri *out, const char *rest, hf_error *err)
 hf_code mongo_uri_read(const char *text, mongo_uri *out, hf_error *err)
 {
     char *rest = alloc_array(NULL, strlen(text) + 1, 1);
-    *out = (mongo_uri){.collection = alloc_text("locks"), .protocol = MONGO_QUEUE};
+    *out = (mongo_uri){.protocol = MONGO_QUEUE};
     hf_code code = split(out, text, rest, err);
     if (!code)
         code = check_keys(out, err);
@@ -498,7 +501,9 @@ void mongo_uri_done(mongo_uri *uri)
     free(uri->hosts);
     free(uri->ignored);
     free(uri->database);
+    free(uri->given);
     free(uri->collection);
+    mongo_names_done(&uri->names);
     free(uri->time_field);
     free(uri->owner_field);
     free(uri->lock_field);

@@ -4,12 +4,10 @@
 #define STORE_MONGO_DRIVER_URI_H
 
 #include "store/bson.h"
+#include "store/mongo/driver/names.h"
 
 #include <holdfast/store.h>
 #include <mongoc/mongoc.h>
-
-/* Locks are in a collection of that name only where protocol `document` is asked to. */
-#define MONGO_SESSIONS "sessions"
 
 /* How long a command may take on the server, unless hfCommandMS says otherwise. */
 #define MONGO_COMMAND_MS 4000
@@ -43,7 +41,9 @@ typedef struct mongo_uri {
     char *hosts;   /* for error texts */
     char *ignored; /* options that have no effect, for a warning; NULL: there are none */
     char *database;
-    char *collection;
+    char *given;       /* hfCollection, or NULL */
+    char *collection;  /* of the locks */
+    mongo_names names; /* of what is kept beside it */
     mongo_protocol_id protocol;
     unsigned shape;          /* hfShape: what time_field means */
     char *time_field;        /* hfTimeField */
@@ -60,7 +60,6 @@ typedef struct mongo_uri {
     int64_t refresh_ms;     /* hfRefreshMS, and ... */
     int64_t multiplier;     /* ... hfStaleMultiplier: how many of those make a document stale */
     int64_t foreign_refresh_ms; /* how often other programs should refresh their locks */
-    bool has_collection;        /* hfCollection was given */
     int64_t poll_ms;            /* hfPollMS: between tries if there are no notices */
     int64_t fair;               /* hfFair: 1: gives other programs their turn */
     int64_t stream_writes; /* hfStreamWrites: up to so many a second, change streams are read */

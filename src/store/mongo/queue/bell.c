@@ -29,7 +29,7 @@ int32_t mongo_bell_of(mongo_store *store, hf_id session)
 
 void mongo_bell_name(const mongo_store *store, int32_t bell, char name[MONGO_BELL_NAME_SIZE])
 {
-    snprintf(name, MONGO_BELL_NAME_SIZE, "%.255s.bells.%d", store->uri.collection, (int)bell);
+    snprintf(name, MONGO_BELL_NAME_SIZE, "%.255s.%d", store->uri.names.bells, (int)bell);
 }
 
 /* Bells of other programs may have higher numbers; those are looked at each time. */

@@ -55,13 +55,12 @@ static const char ask_text[] = "{'$let': {'vars': {'others': " OTHERS(
 /* ---- Begin ---- */
 
 /* A new session, without its beat and clock. */
-static void document_of_new(const mongo_store *store, const hf_session *self, bson_t *out)
+static void document_of_new(const hf_session *self, bson_t *out)
 {
     bson_t none = BSON_INITIALIZER;
     document_of_session(self, out);
     BSON_APPEND_BOOL(out, "dead", false);
     BSON_APPEND_ARRAY(out, "asked", &none);
-    BSON_APPEND_UTF8(out, "collection", store->uri.collection);
 }
 
 /* The filter matches no session, so an existing _id causes an error. A process awaits no majority:
@@ -69,10 +68,10 @@ static void document_of_new(const mongo_store *store, const hf_session *self, bs
 static void append_begin(mongo_store *store, const hf_session *self, bson_t *command)
 {
     bson_t updates, update, query, never, x;
-    document_of_new(store, self, &x);
+    document_of_new(self, &x);
     BSON_APPEND_INT64(&x, "beat", 1);
     mongo_append_clock(store, &x);
-    mongo_begin(command, "update", MONGO_SESSIONS);
+    mongo_begin(command, "update", store->uri.names.sessions);
     BSON_APPEND_ARRAY_BEGIN(command, "updates", &updates);
     BSON_APPEND_DOCUMENT_BEGIN(&updates, "0", &update);
     BSON_APPEND_DOCUMENT_BEGIN(&update, "q", &query);
@@ -117,7 +116,7 @@ static void append_raise(mongo_store *store, const hf_beat *says, bson_t *comman
     bson_t x = BSON_INITIALIZER, part;
     char key[16];
     if (says->begins) {
-        document_of_new(store, says->begins, &part);
+        document_of_new(says->begins, &part);
         BSON_APPEND_DOCUMENT(&x, "begins", &part);
         bson_destroy(&part);
         BSON_APPEND_INT64(&x, "begins_at", says->begins_at);
@@ -168,7 +167,7 @@ static hf_code modify(mongo_store *store, const mongo_call *call, bson_t *comman
         code = error_set(err, HF_HELD, "a session of this id has begun before");
     if (!code)
         code = mongo_view(&reply.doc, "value", &value)
-                   ? document_to_state(&value, MONGO_SESSIONS, out, err)
+                   ? document_to_state(&value, store->uri.names.sessions, out, err)
                    : error_set(err, HF_NOT_FOUND, "the session is missing or dead");
     bson_destroy(&reply.doc);
     return code;
@@ -182,7 +181,7 @@ static hf_code raise(mongo_store *store, hf_id id, const hf_beat *says, hf_sessi
                              .is_beat = true,
                              .can_wait = says->holds_nothing && store->shares_beats};
     bson_t command = BSON_INITIALIZER;
-    mongo_begin(&command, "findAndModify", MONGO_SESSIONS);
+    mongo_begin(&command, "findAndModify", store->uri.names.sessions);
     append_living(&command, "query", id);
     append_raise(store, says, &command);
     hf_code code = modify(store, &call, &command, out, err);
@@ -218,7 +217,7 @@ hf_code mongo_session_mark(hf_store *base, const hf_session_state *seen, hf_erro
     if (code)
         return code;
     BSON_APPEND_INT64(&x, "beat", seen->beat);
-    mongo_begin(&command, "findAndModify", MONGO_SESSIONS);
+    mongo_begin(&command, "findAndModify", store->uri.names.sessions);
     mongo_append_by_id(&command, "query", seen->session.id);
     pipeline_append_text(&command, "update", mark_text, &x);
     code = modify(store, &call, &command, &after, err);
@@ -241,7 +240,7 @@ hf_code mongo_session_end(hf_store *base, hf_id id, bool leaves_any, hf_error *e
     hf_code code = mongo_ready(store, err);
     if (code)
         return code;
-    mongo_begin(&command, "findAndModify", MONGO_SESSIONS);
+    mongo_begin(&command, "findAndModify", store->uri.names.sessions);
     append_living(&command, "query", id);
     pipeline_append_text(&command, "update", leaves_any ? end_text : clean_end_text, &x);
     mongo_append_quick_write_concern(&command);
@@ -273,7 +272,7 @@ hf_code mongo_session_ask(hf_store *base, hf_id session, const hf_ask *ask, hf_e
     document_of_ask(ask, &doc);
     BSON_APPEND_DOCUMENT(&x, "ask", &doc);
     BSON_APPEND_INT32(&x, "most", HF_ASKS_MAX);
-    mongo_begin(&command, "findAndModify", MONGO_SESSIONS);
+    mongo_begin(&command, "findAndModify", store->uri.names.sessions);
     append_living(&command, "query", session);
     pipeline_append_text(&command, "update", ask_text, &x);
     code = modify(store, &call, &command, &after, err);

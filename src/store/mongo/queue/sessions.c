@@ -21,6 +21,12 @@
     "{'$set': {'left': {'$cond': [{'$eq': [{'$type': '$expires_at'}, 'date']},"                    \
     " {'$subtract': ['$expires_at', '$$NOW']}, '$$REMOVE']}}}"
 
+static hf_code read_state(const mongo_store *store, const bson_t *doc, hf_session_state *out,
+                          hf_error *err)
+{
+    return document_to_state(doc, store->uri.names.sessions, out, err);
+}
+
 /* ---- Look ---- */
 
 /* {_id: id} or {_id: {$in: ids}}; the server answers the former in five sixths of the time. */
@@ -59,7 +65,7 @@ static hf_code aggregate(mongo_store *store, const mongo_call *call, const bson_
                          const char *stages, size_t most, mongo_reply *reply, hf_error *err)
 {
     bson_t command = BSON_INITIALIZER, cursor;
-    mongo_begin(&command, "aggregate", MONGO_SESSIONS);
+    mongo_begin(&command, "aggregate", store->uri.names.sessions);
     append_stages(&command, match, stages);
     BSON_APPEND_DOCUMENT_BEGIN(&command, "cursor", &cursor);
     BSON_APPEND_INT64(&cursor, "batchSize", (int64_t)most + 1);
@@ -99,7 +105,7 @@ static hf_code read_states(mongo_store *store, const mongo_call *call, const bso
     if (!mongo_view(reply, "cursor.firstBatch", &batch) || !bson_iter_init(&it, &batch))
         return mongo_odd_reply(store, call, err);
     while (mongo_next(&it, &doc)) {
-        hf_code of_this = document_to_state(&doc, MONGO_SESSIONS, &state, code ? NULL : err);
+        hf_code of_this = read_state(store, &doc, &state, code ? NULL : err);
         if (of_this)
             read_odd(&doc, &state);
         else
@@ -134,12 +140,12 @@ hf_code mongo_sessions_look(hf_store *base, const hf_id *ids, size_t n, int64_t 
 /* ---- What they wait for ---- */
 
 /* Of any that were not read as they should be, nothing is known. */
-static bool give_waits(const bson_t *doc, hf_waits_fn each, void *ctx)
+static bool give_waits(const mongo_store *store, const bson_t *doc, hf_waits_fn each, void *ctx)
 {
     bson_iter_t it;
     hf_session_state state;
-    if (document_to_state(doc, MONGO_SESSIONS, &state, NULL) ||
-        !bson_iter_init_find(&it, doc, "waits") || !BSON_ITER_HOLDS_UTF8(&it))
+    if (read_state(store, doc, &state, NULL) || !bson_iter_init_find(&it, doc, "waits") ||
+        !BSON_ITER_HOLDS_UTF8(&it))
         return true;
     hf_waits waits = {.session = state.session,
                       .beat = state.beat,
@@ -164,7 +170,7 @@ hf_code mongo_waits(hf_store *base, const hf_id *ids, size_t n, hf_waits_fn each
         append_ids(match, ids, n);
     code = aggregate(store, &call, match, "{}", ids ? n : WAITS_MOST, &reply, err);
     if (!code && mongo_view(&reply.doc, "cursor.firstBatch", &batch) && bson_iter_init(&it, &batch))
-        while (mongo_next(&it, &doc) && give_waits(&doc, each, ctx))
+        while (mongo_next(&it, &doc) && give_waits(store, &doc, each, ctx))
             ;
     bson_destroy(&reply.doc);
     bson_destroy(match);
@@ -187,12 +193,13 @@ static const char overdue_text[] =
     " '$$REMOVE']}}}}";
 
 /* A row that is none of ours is passed over. */
-static bool give_overdue(const bson_t *row, mongo_overdue_fn each, void *ctx)
+static bool give_overdue(const mongo_store *store, const bson_t *row, mongo_overdue_fn each,
+                         void *ctx)
 {
     bson_t doc;
     hf_session_state state;
-    return !mongo_view(row, "session", &doc) ||
-           document_to_state(&doc, MONGO_SESSIONS, &state, NULL) || each(ctx, &doc, &state);
+    return !mongo_view(row, "session", &doc) || read_state(store, &doc, &state, NULL) ||
+           each(ctx, &doc, &state);
 }
 
 hf_code mongo_overdue(mongo_store *store, int64_t from_ms, int64_t before_ms, mongo_overdue_fn each,
@@ -212,7 +219,7 @@ hf_code mongo_overdue(mongo_store *store, int64_t from_ms, int64_t before_ms, mo
     if (!code && mongo_view(&reply.doc, "cursor.firstBatch", &batch) && bson_iter_init(&it, &batch))
         for (; goes_on && mongo_next(&it, &row); n++) {
             mongo_date_at(&row, "expires_at", last_ms);
-            goes_on = give_overdue(&row, each, ctx);
+            goes_on = give_overdue(store, &row, each, ctx);
         }
     *is_last = goes_on && n < OVERDUE_PAGE;
     bson_destroy(&reply.doc);
@@ -239,7 +246,7 @@ hf_code mongo_find_dead(mongo_store *store, const hf_id *ids, size_t n, hf_death
             hf_death *next = &dead[*n_dead];
             *next = (hf_death){.who = ""};
             *n_dead += mongo_id_at(&doc, "_id", &next->session);
-            if (!document_to_state(&doc, MONGO_SESSIONS, &state, NULL))
+            if (!read_state(store, &doc, &state, NULL))
                 text_who(&state.session, next->who);
         }
     bson_destroy(&reply.doc);
@@ -254,7 +261,7 @@ static bool give_listed(mongo_store *store, const bson_t *doc, hf_state_fn each,
 {
     hf_session_state state;
     hf_error shape;
-    if (document_to_state(doc, MONGO_SESSIONS, &state, &shape)) {
+    if (read_state(store, doc, &state, &shape)) {
         mongo_log(store, HF_LOG_WARNING, "%s", shape.text);
         return true;
     }
@@ -278,7 +285,7 @@ static mongoc_cursor_t *open_list(mongo_store *store, mongoc_client_t *client)
 {
     mongoc_read_prefs_t *primary = mongoc_read_prefs_new(MONGOC_READ_PRIMARY);
     mongoc_collection_t *sessions =
-        mongoc_client_get_collection(client, store->uri.database, MONGO_SESSIONS);
+        mongoc_client_get_collection(client, store->uri.database, store->uri.names.sessions);
     bson_t opts = BSON_INITIALIZER;
     bson_t *stages =
         pipeline_json("{'pipeline': [{'$match': {'sweep': {'$ne': true}}}, " LEFT "]}");

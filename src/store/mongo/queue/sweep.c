@@ -3,9 +3,9 @@
  * idle records, and sessions that are long dead or overdue. The client calls it in the background.
  * sweep_turn.c says whose turn it is, and where the last one stopped.
  *
- * No part reads more than a page of an index. `locks` has only the index on _id, so that steps have
- * no other index to update. The sweep goes through it page by page, and looks for idle records and
- * for tickets of dead sessions at the same time. */
+ * No part reads more than a page of an index. The locks' collection has only the index on _id, so
+ * that steps have no other index to update. The sweep goes through it page by page, and looks for
+ * idle records and for tickets of dead sessions at the same time. */
 #include "store/mongo/queue/sweep.h"
 #include "core/alloc.h"
 #include "core/lease.h"
@@ -36,9 +36,10 @@ static void warn_of_indexes(mongo_store *store, const hf_error *error)
 {
     mongo_log(store, HF_LOG_WARNING,
               "%s. Dead sessions stay for ever without it; an administrator can run, in database "
-              "%s: db.sessions.createIndex({dead_at: 1}, {expireAfterSeconds: 86400}); "
-              "db.sessions.createIndex({expires_at: 1}), and give the user listIndexes on it",
-              error->text, store->uri.database);
+              "%s: let c = db.getCollection(\"%s\"); "
+              "c.createIndex({dead_at: 1}, {expireAfterSeconds: 86400}); "
+              "c.createIndex({expires_at: 1}), and give the user listIndexes on it",
+              error->text, store->uri.database, store->uri.names.sessions);
 }
 
 /* Once per store. If the store cannot be reached, the next sweep tries again. */
@@ -49,7 +50,8 @@ static void settle_indexes(mongo_store *store)
     hf_error error;
     if (store->queue->sweep.has_indexes)
         return;
-    hf_code code = mongo_make_indexes(store, &call, "sessions", indexes, false, &error);
+    hf_code code =
+        mongo_make_indexes(store, &call, store->uri.names.sessions, indexes, false, &error);
     if (code && !error.retryable)
         warn_of_indexes(store, &error);
     store->queue->sweep.has_indexes = !code || !error.retryable;

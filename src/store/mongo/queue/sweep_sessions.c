@@ -71,7 +71,7 @@ static hf_code write_verdicts(overdue_page *page, hf_error *err)
     static const mongo_call call = {.what = "marking sessions as dead", .writes = true};
     bson_t command = BSON_INITIALIZER;
     mongo_reply reply;
-    mongo_begin(&command, "update", MONGO_SESSIONS);
+    mongo_begin(&command, "update", page->store->uri.names.sessions);
     BSON_APPEND_ARRAY(&command, "updates", &page->statements);
     BSON_APPEND_BOOL(&command, "ordered", false);
     mongo_append_write_concern(page->store, &command, false);
@@ -119,7 +119,6 @@ static void append_undated(const mongo_store *store, bson_t *filter)
     BSON_APPEND_DOCUMENT_BEGIN(filter, "dead_at", &none);
     BSON_APPEND_BOOL(&none, "$exists", false);
     bson_append_document_end(filter, &none);
-    BSON_APPEND_UTF8(filter, "collection", store->uri.collection);
     BSON_APPEND_ARRAY_BEGIN(filter, "$or", &any);
     BSON_APPEND_DOCUMENT_BEGIN(&any, "0", &one);
     append_date(&one, "marked_at", "$lt", began_ms - HOUR_MS);
@@ -136,7 +135,7 @@ static void append_undated(const mongo_store *store, bson_t *filter)
 static void append_find(mongo_store *store, bson_t *command)
 {
     bson_t part;
-    mongo_begin(command, "find", MONGO_SESSIONS);
+    mongo_begin(command, "find", store->uri.names.sessions);
     BSON_APPEND_DOCUMENT_BEGIN(command, "filter", &part);
     append_undated(store, &part);
     bson_append_document_end(command, &part);
@@ -170,12 +169,12 @@ static hf_code find_undated(mongo_store *store, hf_id ids[PAGE], size_t *n, hf_e
 }
 
 /* {q: {_id: {$in: ids}}, ...}; `query` is left open. */
-static void begin_update(bson_t *command, bson_t *updates, bson_t *update, bson_t *query,
-                         const hf_id *ids, size_t n)
+static void begin_update(const mongo_store *store, bson_t *command, bson_t *updates, bson_t *update,
+                         bson_t *query, const hf_id *ids, size_t n)
 {
     bson_t in, list;
     char key[16];
-    mongo_begin(command, "update", MONGO_SESSIONS);
+    mongo_begin(command, "update", store->uri.names.sessions);
     BSON_APPEND_ARRAY_BEGIN(command, "updates", updates);
     BSON_APPEND_DOCUMENT_BEGIN(updates, "0", update);
     BSON_APPEND_DOCUMENT_BEGIN(update, "q", query);
@@ -209,7 +208,7 @@ static hf_code set_dates(mongo_store *store, const hf_id *ids, size_t n, hf_erro
 {
     static const mongo_call call = {.what = "dating dead sessions", .writes = true};
     bson_t command = BSON_INITIALIZER, updates, update, query;
-    begin_update(&command, &updates, &update, &query, ids, n);
+    begin_update(store, &command, &updates, &update, &query, ids, n);
     append_undated(store, &query);
     return run_update(store, &call, &command, &updates, &update, &query,
                       "{'u': {'$currentDate': {'dead_at': true}}, 'multi': true}", err);
@@ -219,7 +218,7 @@ hf_code mongo_sweep_keep_marks(mongo_store *store, const hf_id *ids, size_t n, h
 {
     static const mongo_call call = {.what = "keeping marks of dead sessions", .writes = true};
     bson_t command = BSON_INITIALIZER, updates, update, query;
-    begin_update(&command, &updates, &update, &query, ids, n);
+    begin_update(store, &command, &updates, &update, &query, ids, n);
     return run_update(store, &call, &command, &updates, &update, &query,
                       "{'u': {'$currentDate': {'marked_at': true}}, 'multi': true}", err);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sweep_turn.c: decides who does the next part of the sweep, and keeps how far it has come, in a
- * document of `sessions`: so each client goes on where the last one stopped. Called by sweep.c. */
+ * document among the sessions: so each client goes on where the last one stopped. Called by
+ * sweep.c. */
 #include "core/id.h"
 #include "core/sweep.h"
 #include "store/document.h"
@@ -12,7 +13,7 @@
 
 #include <string.h>
 
-/* The sweep of a collection that is under way goes on; else one begins if the last one began more
+/* The sweep that is under way goes on; else one begins if the last one began more
  * than an hour ago, or in what is the future after a clock was set back. x.doc: what the document
  * says besides. Programs before 1.1 see only `dead_at`, and leave the hour after it to others.
  * Programs that do not know this document see a session that has ended, and the TTL index removes
@@ -69,7 +70,6 @@ static void append_constants(const mongo_store *store, bson_t *to)
     BSON_APPEND_UTF8(to, "app", "holdfast sweep");
     BSON_APPEND_UTF8(to, "host", "");
     BSON_APPEND_ARRAY(to, "asked", &none);
-    BSON_APPEND_UTF8(to, "collection", store->uri.collection);
     document_append_id(to, "by", store->queue->sweep.by);
 }
 
@@ -84,7 +84,7 @@ static void append_take(mongo_store *store, bson_t *command)
     BSON_APPEND_DOCUMENT_BEGIN(&x, "first", &part);
     append_place(&part, &first);
     bson_append_document_end(&x, &part);
-    mongo_begin(command, "findAndModify", MONGO_SESSIONS);
+    mongo_begin(command, "findAndModify", store->uri.names.sessions);
     mongo_append_by_id(command, "query", turn_id(store));
     pipeline_append_text(command, "update", take_text, &x);
     BSON_APPEND_BOOL(command, "new", true);
@@ -139,7 +139,7 @@ static void append_keep(mongo_store *store, int64_t took_ms, bson_t *command)
     BSON_APPEND_DOCUMENT_BEGIN(&x, "doc", &doc);
     append_place(&doc, sweep);
     bson_append_document_end(&x, &doc);
-    mongo_begin(command, "update", MONGO_SESSIONS);
+    mongo_begin(command, "update", store->uri.names.sessions);
     BSON_APPEND_ARRAY_BEGIN(command, "updates", &updates);
     BSON_APPEND_DOCUMENT_BEGIN(&updates, "0", &update);
     BSON_APPEND_DOCUMENT_BEGIN(&update, "q", &query);

@@ -131,7 +131,7 @@ static void leave_sighting(mongo_store *store, const hf_session_state *state)
     static const mongo_call call = {.what = "noting an overdue session", .writes = true};
     bson_t command = BSON_INITIALIZER, updates, update;
     mongo_reply reply;
-    mongo_begin(&command, "update", MONGO_SESSIONS);
+    mongo_begin(&command, "update", store->uri.names.sessions);
     BSON_APPEND_ARRAY_BEGIN(&command, "updates", &updates);
     BSON_APPEND_DOCUMENT_BEGIN(&updates, "0", &update);
     mongo_append_sighting(store, state, &update);

@@ -18,7 +18,6 @@
 #include "store/mongo/driver/server.h"
 #include "store/mongo/driver/text.h"
 
-#include <stdio.h>
 #include <string.h>
 
 enum { NOT_CAPPED = 2, EXISTS = 48, BAD_ID = 53 };
@@ -26,11 +25,6 @@ enum { NOT_CAPPED = 2, EXISTS = 48, BAD_ID = 53 };
 bool mongo_history_is_kept(const mongo_uri *uri)
 {
     return uri->history == MONGO_HISTORY_ON && strcmp(uri->database, "config") != 0;
-}
-
-void mongo_history_name(const mongo_store *store, char out[MONGO_HISTORY_SIZE])
-{
-    snprintf(out, MONGO_HISTORY_SIZE, "%.120s.history", store->uri.collection);
 }
 
 /* ---- The collection ---- */
@@ -45,21 +39,17 @@ static hf_code run(mongo_store *store, const mongo_call *call, bson_t *command, 
 
 static hf_code refuse(const mongo_store *store, const char *why, hf_error *err)
 {
-    char name[MONGO_HISTORY_SIZE];
-    mongo_history_name(store, name);
     return error_set(err, HF_SHAPE,
                      "collection %.130s in database %.64s %s: it is left alone; rename it, or drop "
                      "it, or put hfHistory=0 into the URI",
-                     name, store->uri.database, why);
+                     store->uri.names.history, store->uri.database, why);
 }
 
 /* A tailable cursor exists on capped collections only. It has its one document, and is closed. */
 static void begin_look(const mongo_store *store, bson_t *command)
 {
-    char name[MONGO_HISTORY_SIZE];
     bson_t *rest = pipeline_json("{'limit': 1, 'tailable': true}");
-    mongo_history_name(store, name);
-    mongo_begin(command, "find", name);
+    mongo_begin(command, "find", store->uri.names.history);
     bson_concat(command, rest);
     BSON_APPEND_INT32(command, "maxTimeMS", (int32_t)store->work.limits.wait_ms);
     bson_destroy(rest);
@@ -94,11 +84,9 @@ static hf_code look(mongo_store *store, bool *is_made, hf_error *err)
 static hf_code create(mongo_store *store, int32_t *server_code, hf_error *err)
 {
     static const mongo_call call = {.what = "making the history", .writes = true};
-    char name[MONGO_HISTORY_SIZE];
     bson_t command = BSON_INITIALIZER;
     mongo_reply reply;
-    mongo_history_name(store, name);
-    mongo_begin(&command, "create", name);
+    mongo_begin(&command, "create", store->uri.names.history);
     BSON_APPEND_BOOL(&command, "capped", true);
     BSON_APPEND_INT64(&command, "size", MONGO_HISTORY_BYTES);
     mongo_append_quick_write_concern(&command);
@@ -112,13 +100,11 @@ static hf_code create(mongo_store *store, int32_t *server_code, hf_error *err)
 static void make_index(mongo_store *store)
 {
     static const mongo_call call = {.what = "making the history's index", .writes = true};
-    char name[MONGO_HISTORY_SIZE];
     bson_t command = BSON_INITIALIZER;
     bson_t *rest = pipeline_json("{'indexes': [{'name': 'name_1_ended_at_-1',"
                                  " 'key': {'name': 1, 'ended_at': -1}}]}");
     mongo_reply reply;
-    mongo_history_name(store, name);
-    mongo_begin(&command, "createIndexes", name);
+    mongo_begin(&command, "createIndexes", store->uri.names.history);
     bson_concat(&command, rest);
     BSON_APPEND_INT32(&command, "maxTimeMS", (int32_t)store->work.limits.wait_ms);
     mongo_append_quick_write_concern(&command);
@@ -238,14 +224,12 @@ hf_code mongo_history_add(hf_store *base, const hf_turn_note *turns, size_t n, h
     static const mongo_call call = {
         .what = "writing the history", .can_wait = true, .writes = true};
     mongo_store *store = (mongo_store *)base;
-    char name[MONGO_HISTORY_SIZE];
     bson_t command = BSON_INITIALIZER;
     mongo_reply reply;
     hf_code code = be_ready(store, err);
     if (code)
         return code;
-    mongo_history_name(store, name);
-    mongo_begin(&command, "insert", name);
+    mongo_begin(&command, "insert", store->uri.names.history);
     append_turns(&command, turns, n);
     BSON_APPEND_BOOL(&command, "ordered", false);
     mongo_append_quick_write_concern(&command);
@@ -260,12 +244,10 @@ static hf_code try_insert(mongo_store *store, hf_error *err)
 {
     static const mongo_call call = {
         .what = "writing the history", .can_wait = true, .writes = true};
-    char name[MONGO_HISTORY_SIZE];
     bson_t command = BSON_INITIALIZER;
     bson_t *rest = pipeline_json("{'documents': [{'_id': []}]}");
     mongo_reply reply;
-    mongo_history_name(store, name);
-    mongo_begin(&command, "insert", name);
+    mongo_begin(&command, "insert", store->uri.names.history);
     bson_concat(&command, rest);
     mongo_append_quick_write_concern(&command);
     hf_code code = run(store, &call, &command, &reply, err);
@@ -405,14 +387,12 @@ hf_code mongo_history(hf_store *base, const hf_history_part *part, hf_turn_note_
 {
     mongo_call call = {.what = "reading the history", .name = *part->name ? part->name : NULL};
     mongo_store *store = (mongo_store *)base;
-    char name[MONGO_HISTORY_SIZE];
     bson_t command = BSON_INITIALIZER;
     mongo_reply reply;
     hf_code code = mongo_ready(store, err);
     if (code)
         return code;
-    mongo_history_name(store, name);
-    mongo_begin(&command, "find", name);
+    mongo_begin(&command, "find", store->uri.names.history);
     append_filter(&command, part);
     append_options(store, &command, part);
     code = run(store, &call, &command, &reply, err);

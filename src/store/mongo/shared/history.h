@@ -6,13 +6,10 @@
 
 #include "store/mongo/driver/store.h"
 
-#define MONGO_HISTORY_SIZE 160       /* of the collection's name */
 #define MONGO_HISTORY_BYTES 67108864 /* of the collection */
 
 /* Whether turns are to be kept at all. */
 bool mongo_history_is_kept(const mongo_uri *uri);
-
-void mongo_history_name(const mongo_store *store, char out[MONGO_HISTORY_SIZE]);
 
 /* Whether turns may be written; makes the collection if need be, and writes none. HF_SHAPE: it is
  * another program's, or not capped. HF_DENIED: a right is missing. */

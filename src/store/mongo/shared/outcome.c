@@ -411,7 +411,6 @@ static void append_idle(bson_t *command)
 hf_code mongo_outcomes_prune(mongo_store *store, hf_error *err)
 {
     static const mongo_call call = {.what = "pruning how idle locks were left", .writes = true};
-    char collection[MONGO_OUTCOMES_SIZE];
     bson_t command = BSON_INITIALIZER;
     mongo_reply reply;
     pthread_mutex_lock(&store->mutex);
@@ -419,8 +418,7 @@ hf_code mongo_outcomes_prune(mongo_store *store, hf_error *err)
     pthread_mutex_unlock(&store->mutex);
     if (!is_used)
         return HF_OK;
-    mongo_outcomes_name(store, collection);
-    mongo_begin(&command, "delete", collection);
+    mongo_begin(&command, "delete", store->uri.names.done);
     append_idle(&command);
     BSON_APPEND_INT32(&command, "maxTimeMS", (int32_t)store->uri.command_ms);
     mongo_append_write_concern(store, &command, false);

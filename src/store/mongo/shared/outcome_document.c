@@ -27,11 +27,6 @@ void mongo_outcome_copy(mongo_outcome *to, const mongo_outcome *from)
     record_copy(&to->record, &from->record);
 }
 
-void mongo_outcomes_name(const mongo_store *store, char out[MONGO_OUTCOMES_SIZE])
-{
-    snprintf(out, MONGO_OUTCOMES_SIZE, "%.120s.done", store->uri.collection);
-}
-
 /* ---- Reading ---- */
 
 static hf_code refuse(const char *collection, const char *name, hf_error *err)
@@ -45,8 +40,7 @@ static hf_code refuse(const char *collection, const char *name, hf_error *err)
 static hf_code read_document(const mongo_store *store, const bson_t *doc, mongo_outcome *out,
                              hf_error *err)
 {
-    char collection[MONGO_OUTCOMES_SIZE];
-    mongo_outcomes_name(store, collection);
+    const char *collection = store->uri.names.done;
     *out = (mongo_outcome){.version = mongo_int_at(doc, "version", 0)};
     hf_code code = document_to_record(doc, collection, &out->record, err);
     if (!code && out->version < 1) {
@@ -69,11 +63,9 @@ static void append_clock(bson_t *stages)
 /* Without its read concern, which is the last field. */
 static void begin_read(const mongo_store *store, const bson_t *match, int32_t n, bson_t *command)
 {
-    char collection[MONGO_OUTCOMES_SIZE];
     bson_t stages, cursor;
     size_t n_stages = 0;
-    mongo_outcomes_name(store, collection);
-    mongo_begin(command, "aggregate", collection);
+    mongo_begin(command, "aggregate", store->uri.names.done);
     BSON_APPEND_ARRAY_BEGIN(command, "pipeline", &stages);
     mongo_append_stage(&stages, &n_stages, "$match", match);
     append_clock(&stages);
@@ -177,10 +169,8 @@ static void append_new(const mongo_outcome *outcome, bson_t *x)
 /* The first version is made by an upsert, which fails (11000) if another has made it. */
 static void append_swap(const mongo_store *store, const mongo_outcome *outcome, bson_t *command)
 {
-    char collection[MONGO_OUTCOMES_SIZE];
     bson_t query, x = BSON_INITIALIZER;
-    mongo_outcomes_name(store, collection);
-    mongo_begin(command, "findAndModify", collection);
+    mongo_begin(command, "findAndModify", store->uri.names.done);
     BSON_APPEND_DOCUMENT_BEGIN(command, "query", &query);
     BSON_APPEND_UTF8(&query, "_id", outcome->record.name);
     BSON_APPEND_INT64(&query, "version", outcome->version);

@@ -6,8 +6,6 @@
 
 #include "store/mongo/driver/store.h"
 
-#define MONGO_OUTCOMES_SIZE 160 /* of the collection's name */
-
 /* Such a document. Its record has one holder, the one that is noted, or none; `last` and `done`
  * are those of protocol `queue`. The caller frees it with mongo_outcome_done(). */
 typedef struct mongo_outcome {
@@ -20,9 +18,6 @@ typedef struct mongo_outcome {
 
 void mongo_outcome_done(mongo_outcome *outcome);
 void mongo_outcome_copy(mongo_outcome *to, const mongo_outcome *from); /* deep; overwrites `to` */
-
-/* The collection's name. */
-void mongo_outcomes_name(const mongo_store *store, char out[MONGO_OUTCOMES_SIZE]);
 
 /* ---- From and to the database ---- */
 

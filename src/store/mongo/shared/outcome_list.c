@@ -51,10 +51,8 @@ static size_t page_of(const merging *m)
 
 static void append_find(const merging *m, bson_t *command)
 {
-    char collection[MONGO_OUTCOMES_SIZE];
     bson_t part;
-    mongo_outcomes_name(m->store, collection);
-    mongo_begin(command, "find", collection);
+    mongo_begin(command, "find", m->store->uri.names.done);
     BSON_APPEND_DOCUMENT_BEGIN(command, "filter", &part);
     append_range(m, &part);
     bson_append_document_end(command, &part);
