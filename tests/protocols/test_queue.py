@@ -6,6 +6,7 @@ import unittest
 import bson
 
 import golden
+from contest import Command
 from foreign import OnASet, start_set
 from mongod import until
 
@@ -89,6 +90,20 @@ class OthersDocuments(OnASet):
             self.assertEqual(self.db.holdfast.locks.find_one({"_id": "x"}), theirs)
         self.db.holdfast.locks.delete_one({"_id": "x"})
         self.run_command("run", "x", "--", "true")
+
+
+    def test_no_index_is_made_beside_them(self):
+        """It could delete them."""
+        self.db.holdfast.sessions.insert_one({"_id": "theirs", "user": 1})
+        run = self.start(Command("--store", self.uri, "run", "x", "--", "sleep", "600"))
+        run.said('has a document that is not Holdfast\'s, _id "theirs", so no index is made there', 60)
+        self.assertEqual(set(self.db.holdfast.sessions.index_information()), {"_id_"})
+
+    def test_no_index_is_made_beside_them_on_sharding(self):
+        self.db.lockpings.insert_one({"_id": "theirs", "user": 1})
+        run = self.run_command("run", "x", "--", "true", uri=self.store(Protocol="sharding"))
+        self.assertIn('collection lockpings in database %s has a document that' % self.database, run.errors)
+        self.assertEqual(set(self.db.lockpings.index_information()), {"_id_"})
 
 
 class ForeignIndexes(OnASet):

@@ -466,44 +466,44 @@ static void test_overdue_sessions_are_given_until_it_is_enough(void **state)
 
 /* ---- Indexes ---- */
 
-static int made_by_two_sweeps(const char *first, const char *second)
+#define FOUND(indexes)                                                                             \
+    "{'ok': 1, 'cursor': {'id': 0, 'ns': 'app.holdfast.sessions', 'firstBatch': ["                 \
+    "{'v': 2, 'key': {'_id': 1}, 'name': '_id_'}, {'v': 2, 'key': {'expires_at': 1},"              \
+    " 'name': 'expires_at_1'}" indexes "]}}"
+#define ON_DEAD_AT ", {'v': 2, 'key': {'dead_at': 1}, 'name': 'dead_at_1'"
+#define DENIED "{'ok': 0, 'code': 13}"
+
+/* A turn is given each time, and what follows the indexes in a sweep is refused. */
+static void sweep_twice(void)
 {
     hf_session_state overdue[2];
     size_t n;
     bool more;
-    int before = answers_sent("createIndexes");
-    answers_give("createIndexes", first);
-    if (second)
-        answers_give("createIndexes", second);
-    for (int i = 0; i < 2; i++)
-        store->base.ops->sweep(&store->base, overdue, 2, &n, &more, &err);
-    return answers_sent("createIndexes") - before;
-}
-
-/* A turn is given, and what follows in a sweep is refused here. */
-static void refuse_sweeps(void)
-{
     answers_give_always("findAndModify",
                         "{'ok': 1, 'value': {'by': {'$oid': '070707070707070707070707'},"
                         " 'part': 1, 'began_at': " DATE("100") ", 'until': " DATE("2100") "}}");
-    answers_give_always("update", "{'ok': 0, 'code': 13}");
-    answers_give_always("find", "{'ok': 0, 'code': 13}");
-    answers_give_always("aggregate", "{'ok': 0, 'code': 13}");
+    answers_give_always("update", DENIED);
+    answers_give_always("aggregate", DENIED);
+    for (int i = 0; i < 2; i++)
+        store->base.ops->sweep(&store->base, overdue, 2, &n, &more, &err);
 }
 
 static void test_indexes_are_made_once(void **state)
 {
     (void)state;
-    refuse_sweeps();
-    assert_int_equal(made_by_two_sweeps("{'ok': 1}", NULL), 1);
+    answers_give("listIndexes", "{'ok': 0, 'code': 26}");
+    answers_give("find", BATCH(""));
+    answers_give("createIndexes", "{'ok': 1}");
+    sweep_twice();
     assert_string_equal(answers_log(), "");
 }
 
 static void check_missing(const char *indexes)
 {
-    refuse_sweeps();
     answers_give("listIndexes", indexes);
-    assert_int_equal(made_by_two_sweeps("{'ok': 0, 'code': 13}", NULL), 1);
+    answers_give("find", BATCH(""));
+    answers_give("createIndexes", DENIED);
+    sweep_twice();
     assert_non_null(
         strstr(answers_log(),
                "let c = db.getCollection(\"holdfast.sessions\"); c.createIndex({dead_at: 1}"));
@@ -512,22 +512,28 @@ static void check_missing(const char *indexes)
 static void test_indexes_that_are_refused_are_told_and_left(void **state)
 {
     (void)state;
-    check_missing("{'ok': 0, 'code': 13}");
+    check_missing(DENIED);
 }
 
-#define FOUND(indexes)                                                                             \
-    "{'ok': 1, 'cursor': {'id': 0, 'ns': 'app.holdfast.sessions', 'firstBatch': ["                 \
-    "{'v': 2, 'key': {'_id': 1}, 'name': '_id_'}, {'v': 2, 'key': {'expires_at': 1},"              \
-    " 'name': 'expires_at_1'}" indexes "]}}"
-#define ON_DEAD_AT ", {'v': 2, 'key': {'dead_at': 1}, 'name': 'dead_at_1'"
-
-static void test_indexes_that_are_there_need_no_right_to_make_them(void **state)
+static void test_indexes_that_are_there_are_not_made(void **state)
 {
     (void)state;
-    refuse_sweeps();
     answers_give("listIndexes", FOUND(ON_DEAD_AT ", 'expireAfterSeconds': 3600}"));
-    assert_int_equal(made_by_two_sweeps("{'ok': 0, 'code': 13}", NULL), 1);
+    sweep_twice();
+    assert_int_equal(answers_sent("createIndexes"), 0);
     assert_string_equal(answers_log(), "");
+}
+
+static void test_no_index_is_made_beside_what_is_not_ours(void **state)
+{
+    (void)state;
+    answers_give("listIndexes", FOUND(""));
+    answers_give("find", BATCH("{'_id': 'theirs'}"));
+    answers_give_always("createIndexes", "{'ok': 1}");
+    sweep_twice();
+    assert_int_equal(answers_sent("createIndexes"), 0);
+    assert_non_null(strstr(answers_log(), "holdfast.sessions in database app has a document that "
+                                          "is not Holdfast's, _id \"theirs\", so no index"));
 }
 
 static void test_an_index_that_is_missing_is_told(void **state)
@@ -545,8 +551,13 @@ static void test_an_index_that_removes_nothing_is_told(void **state)
 static void test_indexes_are_made_when_the_server_is_back(void **state)
 {
     (void)state;
-    refuse_sweeps();
-    assert_int_equal(made_by_two_sweeps(NULL, "{'ok': 1}"), 2);
+    answers_give("listIndexes", NULL);
+    answers_give("find", NULL);
+    answers_give("listIndexes", FOUND(""));
+    answers_give("find", BATCH(""));
+    answers_give("createIndexes", "{'ok': 1}");
+    sweep_twice();
+    assert_int_equal(answers_sent("createIndexes"), 1);
     assert_string_equal(answers_log(), "");
 }
 
@@ -578,7 +589,8 @@ int main(void)
         TEST(test_overdue_sessions_are_given_until_it_is_enough),
         TEST(test_indexes_are_made_once),
         TEST(test_indexes_that_are_refused_are_told_and_left),
-        TEST(test_indexes_that_are_there_need_no_right_to_make_them),
+        TEST(test_indexes_that_are_there_are_not_made),
+        TEST(test_no_index_is_made_beside_what_is_not_ours),
         TEST(test_an_index_that_is_missing_is_told),
         TEST(test_an_index_that_removes_nothing_is_told),
         TEST(test_indexes_are_made_when_the_server_is_back),

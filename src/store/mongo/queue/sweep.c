@@ -32,6 +32,10 @@ static const char indexes[] =
     "{'indexes': [{'key': {'dead_at': 1}, 'name': 'dead_at_1', 'expireAfterSeconds': 86400},"
     " {'key': {'expires_at': 1}, 'name': 'expires_at_1'}]}";
 
+/* What no other program's sessions have. */
+#define IS_NUMBER(field) "{'$in': [{'$type': '$" field "'}, ['int', 'long', 'double']]}"
+static const char ours[] = "{'$and': [" IS_NUMBER("beat") ", " IS_NUMBER("ttl_ms") "]}";
+
 static void warn_of_indexes(mongo_store *store, const hf_error *error)
 {
     mongo_log(store, HF_LOG_WARNING,
@@ -47,11 +51,12 @@ static void settle_indexes(mongo_store *store)
 {
     static const mongo_call call = {
         .what = "making the indexes of sessions", .can_wait = true, .writes = true};
+    const mongo_indexes wanted = {
+        .collection = store->uri.names.sessions, .list = indexes, .ours = ours};
     hf_error error;
     if (store->queue->sweep.has_indexes)
         return;
-    hf_code code =
-        mongo_make_indexes(store, &call, store->uri.names.sessions, indexes, false, &error);
+    hf_code code = mongo_make_indexes(store, &call, &wanted, &error);
     if (code && !error.retryable)
         warn_of_indexes(store, &error);
     store->queue->sweep.has_indexes = !code || !error.retryable;

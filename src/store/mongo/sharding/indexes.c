@@ -20,8 +20,17 @@ static const char of_pings[] = "{'indexes': [{'key': {'ping': 1}, 'name': 'ping_
 static hf_code make(mongo_store *store, hf_error *err)
 {
     static const mongo_call call = {.what = "making the indexes", .writes = true};
-    hf_code code = mongo_make_indexes(store, &call, store->uri.collection, of_locks, true, err);
-    return code ? code : mongo_make_indexes(store, &call, SHARDING_PINGS, of_pings, true, err);
+    const mongo_indexes locks = {.collection = store->uri.collection,
+                                 .list = of_locks,
+                                 .ours =
+                                     "{'$in': [{'$type': '$state'}, ['int', 'long', 'double']]}",
+                                 .is_quick = true};
+    static const mongo_indexes pings = {.collection = SHARDING_PINGS,
+                                        .list = of_pings,
+                                        .ours = "{'$eq': [{'$type': '$ping'}, 'date']}",
+                                        .is_quick = true};
+    hf_code code = mongo_make_indexes(store, &call, &locks, err);
+    return code ? code : mongo_make_indexes(store, &call, &pings, err);
 }
 
 static void warn_of_none(mongo_store *store, const hf_error *why)

@@ -206,6 +206,13 @@ bool mongo_id_json(const bson_iter_t *id, char json[HF_NAME_MAX + 1])
     return BSON_ITER_HOLDS_UTF8(id) ? write_json(id, json) : mongo_id_read(id, json);
 }
 
+void mongo_id_show(const bson_t *doc, char name[HF_NAME_MAX + 1])
+{
+    bson_iter_t id;
+    if (!bson_iter_init_find(&id, doc, "_id") || !mongo_id_read(&id, name))
+        snprintf(name, HF_NAME_MAX + 1, "(it cannot be shown)");
+}
+
 bool mongo_id_canonical(const char *given, char name[HF_NAME_MAX + 1])
 {
     bson_t doc = BSON_INITIALIZER;

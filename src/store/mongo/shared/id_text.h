@@ -17,6 +17,8 @@ void mongo_id_append(bson_t *to, const char *field, const char *name);
 bool mongo_id_read(const bson_iter_t *id, char name[HF_NAME_MAX + 1]);
 /* The same as JSON, strings too. */
 bool mongo_id_json(const bson_iter_t *id, char json[HF_NAME_MAX + 1]);
+/* The name of a document's _id, or words that say that it cannot be shown. */
+void mongo_id_show(const bson_t *doc, char name[HF_NAME_MAX + 1]);
 /* Whether MongoDB takes the value as an _id. */
 bool mongo_id_is_possible(const bson_iter_t *value);
 /* The one name of the _id that a given name means; false: too long. */

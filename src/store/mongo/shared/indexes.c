@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* indexes.c: makes the indexes of our own collections, or finds that somebody else has. */
+/* indexes.c: makes the indexes of our own collections, unless somebody else has, or they hold what
+ * is not ours; called by queue/sweep.c and sharding/indexes.c. */
 #include "store/mongo/shared/indexes.h"
+#include "core/error.h"
 #include "store/mongo/driver/reply.h"
 #include "store/mongo/driver/text.h"
+#include "store/mongo/shared/id_text.h"
 
 #include <string.h>
 
@@ -51,14 +54,52 @@ static bool are_there(mongo_store *store, const char *collection, const bson_t *
     return are;
 }
 
-static hf_code make(mongo_store *store, const mongo_call *call, const char *collection,
-                    const bson_t *list, bool is_quick, hf_error *err)
+static hf_code refuse(const mongo_store *store, const mongo_indexes *wanted, const bson_t *doc,
+                      hf_error *err)
+{
+    char id[HF_NAME_MAX + 1];
+    mongo_id_show(doc, id);
+    return error_set(err, HF_SHAPE,
+                     "collection %.120s in database %.64s has a document that is not Holdfast's, "
+                     "_id \"%.80s\", so no index is made there: move it away, or lock in other "
+                     "collections (hfCollection)",
+                     wanted->collection, store->uri.database, id);
+}
+
+static hf_code refuse_strangers(mongo_store *store, const mongo_indexes *wanted, hf_error *err)
+{
+    static const mongo_call call = {.what = "looking for documents that are not Holdfast's"};
+    bson_t command = BSON_INITIALIZER, filter, expr, none, doc;
+    bson_t *ours = pipeline_json(wanted->ours);
+    mongo_reply reply;
+    mongo_begin(&command, "find", wanted->collection);
+    BSON_APPEND_DOCUMENT_BEGIN(&command, "filter", &filter);
+    BSON_APPEND_DOCUMENT_BEGIN(&filter, "$expr", &expr);
+    BSON_APPEND_ARRAY_BEGIN(&expr, "$not", &none);
+    BSON_APPEND_DOCUMENT(&none, "0", ours);
+    bson_append_array_end(&expr, &none);
+    bson_append_document_end(&filter, &expr);
+    bson_append_document_end(&command, &filter);
+    BSON_APPEND_INT32(&command, "limit", 1);
+    BSON_APPEND_BOOL(&command, "singleBatch", true);
+    mongo_append_read_concern(store, &command, (hf_stamp){0});
+    hf_code code = mongo_run(store, &call, &command, &reply, err);
+    if (!code && mongo_first(&reply.doc, &doc))
+        code = refuse(store, wanted, &doc, err);
+    bson_destroy(&reply.doc);
+    bson_destroy(&command);
+    bson_destroy(ours);
+    return code;
+}
+
+static hf_code make(mongo_store *store, const mongo_call *call, const mongo_indexes *wanted,
+                    const bson_t *list, hf_error *err)
 {
     bson_t command = BSON_INITIALIZER;
     mongo_reply reply;
-    mongo_begin(&command, "createIndexes", collection);
+    mongo_begin(&command, "createIndexes", wanted->collection);
     bson_concat(&command, list);
-    if (is_quick)
+    if (wanted->is_quick)
         mongo_append_quick_write_concern(&command);
     else
         mongo_append_write_concern(store, &command, false);
@@ -68,13 +109,16 @@ static hf_code make(mongo_store *store, const mongo_call *call, const char *coll
     return code;
 }
 
-hf_code mongo_make_indexes(mongo_store *store, const mongo_call *call, const char *collection,
-                           const char *list, bool is_quick, hf_error *err)
+hf_code mongo_make_indexes(mongo_store *store, const mongo_call *call, const mongo_indexes *wanted,
+                           hf_error *err)
 {
-    bson_t *indexes = pipeline_json(list);
-    hf_code code = make(store, call, collection, indexes, is_quick, err);
-    if (code == HF_DENIED && are_there(store, collection, indexes))
-        code = HF_OK;
-    bson_destroy(indexes);
+    bson_t *list = pipeline_json(wanted->list);
+    hf_code code = HF_OK;
+    if (!are_there(store, wanted->collection, list)) {
+        code = refuse_strangers(store, wanted, err);
+        if (!code)
+            code = make(store, call, wanted, list, err);
+    }
+    bson_destroy(list);
     return code;
 }

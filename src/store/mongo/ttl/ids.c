@@ -8,8 +8,6 @@
 #include "store/mongo/shared/id_text.h"
 #include "store/mongo/ttl/ttl.h"
 
-#include <stdio.h>
-
 /* All types of an _id except string: a query for these needs only the index on _id. */
 static const char *const types[] = {
     "number",     "object",    "binData", "objectId",  "bool",   "date",   "null",
@@ -36,12 +34,10 @@ static void append_filter(bson_t *command)
 static bool read_id(const mongo_reply *reply, char out[HF_NAME_MAX + 1])
 {
     bson_t doc;
-    bson_iter_t id;
-    if (!mongo_first(&reply->doc, &doc) || !bson_iter_init_find(&id, &doc, "_id"))
-        return false;
-    if (!mongo_id_read(&id, out))
-        snprintf(out, HF_NAME_MAX + 1, "(it cannot be shown)");
-    return true;
+    bool is_there = mongo_first(&reply->doc, &doc);
+    if (is_there)
+        mongo_id_show(&doc, out);
+    return is_there;
 }
 
 bool mongo_ttl_find_odd_id(mongo_store *store, char out[HF_NAME_MAX + 1])

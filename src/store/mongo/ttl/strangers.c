@@ -39,10 +39,8 @@ static void append_filter(const mongo_store *store, int64_t seconds, bson_t *com
 static hf_code refuse(const mongo_store *store, const bson_t *doc, int64_t seconds, hf_error *err)
 {
     char id[HF_NAME_MAX + 1];
-    bson_iter_t it;
     bool is_lock = mongo_ttl_is_lock(store, doc);
-    if (!bson_iter_init_find(&it, doc, "_id") || !mongo_id_read(&it, id))
-        snprintf(id, sizeof id, "(it cannot be shown)");
+    mongo_id_show(doc, id);
     return error_set(
         err, HF_SHAPE,
         "%.120s.%.120s has documents that the TTL index which protocol ttl needs would "
