@@ -531,5 +531,5 @@ record_verdict record_judge(const hf_record *record, const hf_enter *enter)
 
 int64_t record_floor_of(hf_dbtime now)
 {
-    return now.ms * 1048;
+    return now.ms / 1000 * RECORD_LAG + now.ms % 1000 * RECORD_LAG / 1000;
 }

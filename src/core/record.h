@@ -74,7 +74,8 @@ int64_t record_called(const hf_record *record, int32_t queue_max);
 bool record_has_place(const hf_record *record, const hf_enter *enter);
 
 /* The floor of tokens from a wall clock, for stores that have no cluster time. Below 2^53 until the
- * year 2242, and below the floor that a cluster time of the same moment gives. */
+ * year 2242, and on the scale of a cluster time: that of the same second is no higher, but for the
+ * writes in it. */
 int64_t record_floor_of(hf_dbtime now);
 
 #endif

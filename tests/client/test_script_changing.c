@@ -653,8 +653,8 @@ static void test_a_break_of_one_token(void **state)
                  "0 b x: enter 1\n"
                  "0 b has x\n"
                  "0 c look at x\n"
-                 "0 broken x: HF_NOT_FOUND: x is not held with token 1781600000000005: its token "
-                 "is 1781600000000000\n");
+                 "0 broken x: HF_NOT_FOUND: x is not held with token 1782579200000005: its token "
+                 "is 1782579200000000\n");
     why.options.if_token = hf_lock_token(x.lock);
     stage_act(break_it, &why);
     stage_run(1000);

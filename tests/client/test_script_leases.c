@@ -105,11 +105,11 @@ static void test_one_is_made_renewed_and_released(void **state)
                  "0 a x: enter\n"
                  "0 a begin a lease\n"
                  "0 a x: pass\n"
-                 "0 first: token 1781600000000000, 9975 ms left of 10000, waited 0; before: \n"
+                 "0 first: token 1782579200000000, 9975 ms left of 10000, waited 0; before: \n"
                  "1000 a sweep\n"
                  "1000 b beat, seen 0\n"
                  "1000 b look at x\n"
-                 "1000 renewed: token 1781600000000000, 9975 ms left of 10000, waited 0; before: \n"
+                 "1000 renewed: token 1782579200000000, 9975 ms left of 10000, waited 0; before: \n"
                  "2000 b look at 1 sessions\n"
                  "2000 b x: leave\n"
                  "2000 b end\n"
@@ -141,13 +141,13 @@ static void test_one_with_a_key_is_looked_for_first(void **state)
                  "0 a x: enter\n"
                  "0 a begin a lease\n"
                  "0 a x: pass\n"
-                 "0 first: token 1781600000000000, 9975 ms left of 10000, waited 0; before: \n"
+                 "0 first: token 1782579200000000, 9975 ms left of 10000, waited 0; before: \n"
                  "1000 a sweep\n"
                  "1000 b look at 1 sessions\n"
                  "1000 b look at x\n"
                  "1000 b beat, seen 0\n"
                  "1000 b look at x\n"
-                 "1000 second: token 1781600000000000, 9975 ms left of 10000, waited 0, was there; "
+                 "1000 second: token 1782579200000000, 9975 ms left of 10000, waited 0, was there; "
                  "before: \n");
     stage_act(release, &second);
     stage_act(acquire, &second);
@@ -267,7 +267,7 @@ static void test_what_no_lease_can_be(void **state)
         "0 a x: enter\n"
         "0 a begin a lease\n"
         "0 a x: pass\n"
-        "0 first: token 1781600000000000, 993 ms left of 1000, waited 0; before: \n"
+        "0 first: token 1782579200000000, 993 ms left of 1000, waited 0; before: \n"
         "0 a look at 1 sessions\n"
         "0 a x: leave\n"
         "0 a end\n"
@@ -275,7 +275,7 @@ static void test_what_no_lease_can_be(void **state)
         "0 a x: enter\n"
         "0 a begin a lease\n"
         "0 a x: pass\n"
-        "0 first: token 1781600000000001, 3592795 ms left of 3600000, waited 0; before: a@\n"
+        "0 first: token 1782579200000001, 3592795 ms left of 3600000, waited 0; before: a@\n"
         "0 a look at 1 sessions\n"
         "0 a x: leave\n"
         "0 a end\n"
@@ -324,7 +324,7 @@ static void test_who_a_lease_is_for(void **state)
                  "0 a x: enter\n"
                  "0 a begin a lease\n"
                  "0 a x: pass\n"
-                 "0 first: token 1781600000000000, 9975 ms left of 10000, waited 0; before: \n"
+                 "0 first: token 1782579200000000, 9975 ms left of 10000, waited 0; before: \n"
                  "0 b look at x\n"
                  "0 b look at 1 sessions\n"
                  "0 held by a@: '' for '', 1073741824 of 1073741824\n"
@@ -335,7 +335,7 @@ static void test_who_a_lease_is_for(void **state)
                  "0 a x: enter\n"
                  "0 a begin a lease\n"
                  "0 a x: pass\n"
-                 "0 first: token 1781600000000001, 9975 ms left of 10000, waited 0; before: a@\n"
+                 "0 first: token 1782579200000001, 9975 ms left of 10000, waited 0; before: a@\n"
                  "0 b look at x\n"
                  "0 b look at 1 sessions\n"
                  "0 held by oooooooooooooooooooooooooooooooooooooooooooooooooooooooooooooooo@: "
@@ -348,7 +348,7 @@ static void test_who_a_lease_is_for(void **state)
                  "0 a x: enter\n"
                  "0 a begin a lease\n"
                  "0 a x: pass\n"
-                 "0 first: token 1781600000000002, 9975 ms left of 10000, waited 0; before: "
+                 "0 first: token 1782579200000002, 9975 ms left of 10000, waited 0; before: "
                  "oooooooooooooooooooooooooooooooooooooooooooooooooooooooooooooooo@\n"
                  "0 b look at x\n"
                  "0 b look at 1 sessions\n"
@@ -360,7 +360,7 @@ static void test_who_a_lease_is_for(void **state)
                  "0 a x: enter\n"
                  "0 a begin a lease\n"
                  "0 a x: pass\n"
-                 "0 first: token 1781600000000003, 9975 ms left of 10000, waited 0; before: shop@\n"
+                 "0 first: token 1782579200000003, 9975 ms left of 10000, waited 0; before: shop@\n"
                  "0 b look at x\n"
                  "0 b look at 1 sessions\n"
                  "0 held by a@: 'till' for '', 1073741824 of 1073741824\n"
@@ -371,7 +371,7 @@ static void test_who_a_lease_is_for(void **state)
                  "0 a x: enter\n"
                  "0 a begin a lease\n"
                  "0 a x: pass\n"
-                 "0 first: token 1781600000000004, 9975 ms left of 10000, waited 0; before: a@\n"
+                 "0 first: token 1782579200000004, 9975 ms left of 10000, waited 0; before: a@\n"
                  "0 b look at x\n"
                  "0 b look at 1 sessions\n"
                  "0 held by ooooooooooooooooooooooooooooooooooooooooooooooooooooooooooooooooo@: '' "
@@ -450,7 +450,7 @@ static void test_a_key_is_for_the_same_only(void **state)
         "0 b look at x\n"
         "0 b beat, seen 0\n"
         "0 b look at x\n"
-        "0 second: token 1781600000000000, 9975 ms left of 10000, waited 0, was there; before: \n"
+        "0 second: token 1782579200000000, 9975 ms left of 10000, waited 0, was there; before: \n"
         "0 b look at 1 sessions\n"
         "0 b look at x\n"
         "0 second: HF_KEY_REUSED: x: this key was used for a lease with another reason (why): a "
@@ -459,7 +459,7 @@ static void test_a_key_is_for_the_same_only(void **state)
         "0 b look at x\n"
         "0 b beat, seen 0\n"
         "0 b look at x\n"
-        "0 second: token 1781600000000000, 9975 ms left of 10000, waited 0, was there; before: \n");
+        "0 second: token 1782579200000000, 9975 ms left of 10000, waited 0, was there; before: \n");
     stage_end();
 }
 
@@ -489,7 +489,7 @@ static void test_an_answer_to_a_pass_that_is_lost(void **state)
                  "0 a x: pass\n"
                  "0 a hears HF_UNKNOWN\n"
                  "9 a x: pass\n"
-                 "9 first: token 1781600000000000, 9966 ms left of 10000, waited 0; before: \n"
+                 "9 first: token 1782579200000000, 9966 ms left of 10000, waited 0; before: \n"
                  "1000 a sweep\n"
                  "3333 a beat, seen 1\n"
                  "6666 a beat, seen 2\n"
@@ -505,7 +505,7 @@ static void test_an_answer_to_a_pass_that_is_lost(void **state)
                  "10 a x: pass: not sent, HF_UNREACHABLE\n"
                  "26 a x: pass: not sent, HF_UNREACHABLE\n"
                  "53 a x: pass\n"
-                 "53 first: token 1781600000000000, 9922 ms left of 10000, waited 0; before: \n"
+                 "53 first: token 1782579200000000, 9922 ms left of 10000, waited 0; before: \n"
                  "1000 a sweep\n"
                  "3333 a beat, seen 1\n"
                  "6666 a beat, seen 2\n"
@@ -549,7 +549,7 @@ static void test_a_pass_that_did_nothing(void **state)
                  "1675 a x: pass\n"
                  "1675 a look at x for sure\n"
                  "1941 a x: pass\n"
-                 "1941 first: token 1781600000000000, 8034 ms left of 10000, waited 0; before: \n"
+                 "1941 first: token 1782579200000000, 8034 ms left of 10000, waited 0; before: \n"
                  "3333 a beat, seen 1\n"
                  "6666 a beat, seen 2\n"
                  "9999 a beat, seen 3\n"
@@ -664,7 +664,7 @@ static void test_a_session_that_begins_slowly(void **state)
                  "0 a begin a lease\n"
                  "1000 a sweep\n"
                  "3000 a x: pass\n"
-                 "3000 first: token 1781600000000000, 6975 ms left of 10000, waited 0; before: \n"
+                 "3000 first: token 1782579200000000, 6975 ms left of 10000, waited 0; before: \n"
                  "3333 a beat, seen 1\n"
                  "6666 a beat, seen 2\n"
                  "9999 a beat, seen 3\n"
@@ -678,7 +678,7 @@ static void test_a_session_that_begins_slowly(void **state)
                  "1000 a sweep\n"
                  "3333 a beat, seen 1\n"
                  "3500 a x: pass\n"
-                 "3500 first: token 1781600000000000, 6475 ms left of 10000, waited 0; before: \n"
+                 "3500 first: token 1782579200000000, 6475 ms left of 10000, waited 0; before: \n"
                  "6666 a beat, seen 2\n"
                  "9999 a beat, seen 3\n"
                  "13332 a beat, seen 4\n");
@@ -700,7 +700,7 @@ static void test_a_session_that_begins_slowly(void **state)
                  "3509 a look at x\n"
                  "3509 a look at x for sure\n"
                  "3509 a x: pass\n"
-                 "3509 first: token 1781600000000000, 9975 ms left of 10000, waited 0; before: \n"
+                 "3509 first: token 1782579200000000, 9975 ms left of 10000, waited 0; before: \n"
                  "6666 a beat, seen 2\n"
                  "9999 a beat, seen 3\n"
                  "13332 a beat, seen 4\n");
@@ -719,7 +719,7 @@ static void test_a_pass_that_is_answered_slowly(void **state)
                  "1000 a sweep\n"
                  "3333 a beat, seen 1\n"
                  "6666 a beat, seen 2\n"
-                 "9974 first: token 1781600000000000, 1 ms left of 10000, waited 0; before: \n"
+                 "9974 first: token 1782579200000000, 1 ms left of 10000, waited 0; before: \n"
                  "9999 a beat, seen 3\n"
                  "13332 a beat, seen 4\n");
     stage_end();
@@ -735,7 +735,7 @@ static void test_a_pass_that_is_answered_slowly(void **state)
                  "9985 a beat, seen 0\n"
                  "9985 a look at x\n"
                  "9985 a x: pass\n"
-                 "9985 first: token 1781600000000000, 9975 ms left of 10000, waited 0; before: \n"
+                 "9985 first: token 1782579200000000, 9975 ms left of 10000, waited 0; before: \n"
                  "9999 a beat, seen 3\n"
                  "13332 a beat, seen 4\n");
     stage_end();
@@ -779,7 +779,7 @@ static void test_a_pass_whose_answer_outlasts_the_lock(void **state)
         "9975 a look at 1 sessions\n"
         "12000 a hears HF_UNKNOWN\n"
         "12010 a x: pass\n"
-        "12010 first: token 1781600000000000, 47865 ms left of 60000, waited 0; before: \n");
+        "12010 first: token 1782579200000000, 47865 ms left of 60000, waited 0; before: \n");
     stage_end();
 }
 
@@ -828,7 +828,7 @@ static void test_what_is_looked_back_at(void **state)
                  "9 a x: pass\n"
                  "9 a beat, seen 0\n"
                  "9 a look at x\n"
-                 "9 first: token 1781600000000000, 9975 ms left of 10000, waited 0; before: \n"
+                 "9 first: token 1782579200000000, 9975 ms left of 10000, waited 0; before: \n"
                  "1000 a sweep\n"
                  "3333 a beat, seen 1\n"
                  "6666 a beat, seen 2\n"
@@ -896,7 +896,7 @@ static void test_what_is_looked_back_at(void **state)
                  "0 b look at 1 sessions\n"
                  "0 b end\n"
                  "0 released: yes\n"
-                 "0 first: token 1781600000000000, 9975 ms left of 10000, waited 0; before: \n"
+                 "0 first: token 1782579200000000, 9975 ms left of 10000, waited 0; before: \n"
                  "1000 a sweep\n"
                  "3333 a beat, seen 1\n"
                  "6666 a beat, seen 2\n"
@@ -1015,7 +1015,7 @@ static void test_two_that_wait_with_one_key(void **state)
         "2100.1 a hears a grant\n"
         "2109 a begin a lease\n"
         "2109 a x: pass\n"
-        "2109 first: token 1781600001152224, 9975 ms left of 10000, waited 2109; before: c@:1\n"
+        "2109 first: token 1782579201153433, 9975 ms left of 10000, waited 2109; before: c@:1\n"
         "2109 b hears a grant\n"
         "2119 b look at x since 5\n"
         "2119 b x: leave-unused\n"
@@ -1024,7 +1024,7 @@ static void test_two_that_wait_with_one_key(void **state)
         "2119 b look at x\n"
         "2119 b beat, seen 0\n"
         "2119 b look at x\n"
-        "2119 second: token 1781600001152224, 9975 ms left of 10000, waited 2019, was there; "
+        "2119 second: token 1782579201153433, 9975 ms left of 10000, waited 2019, was there; "
         "before: c@:1\n"
         "3333 a beat, seen 1\n"
         "3333 c beat, seen 1\n"
@@ -1052,7 +1052,7 @@ static void test_who_waits_before_the_lease_waits_a_ttl(void **state)
                  "100 b begin\n"
                  "100 b x: enter\n"
                  "100 b look at 1 sessions\n"
-                 "300 first: token 1781600000000000, 693 ms left of 1000, waited 0; before: \n"
+                 "300 first: token 1782579200000000, 693 ms left of 1000, waited 0; before: \n"
                  "300 b hears a grant\n"
                  "300 b look at x since 3\n"
                  "300 b look at 1 sessions\n"
@@ -1123,12 +1123,12 @@ static void test_a_try_beside_the_pass_of_its_key(void **state)
         "53 b beat, seen 0\n"
         "53 b look at x\n"
         "53 b look at x for sure\n"
-        "60 first: token 1781600000000000, 9915 ms left of 10000, waited 0; before: \n"
+        "60 first: token 1782579200000000, 9915 ms left of 10000, waited 0; before: \n"
         "103 b look at 1 sessions\n"
         "103 b look at x\n"
         "103 b beat, seen 0\n"
         "103 b look at x\n"
-        "103 second: token 1781600000000000, 9975 ms left of 10000, waited 0, was there; before: \n"
+        "103 second: token 1782579200000000, 9975 ms left of 10000, waited 0, was there; before: \n"
         "1000 a sweep\n"
         "1000 b sweep\n");
     stage_end();
@@ -1183,7 +1183,7 @@ static void test_a_try_beside_the_pass_of_its_key(void **state)
                  "306 b look at x\n"
                  "306 b look at x for sure\n"
                  "306 second: HF_HELD: x was not free: held by a@:1\n"
-                 "400 first: token 1781600000000000, 9575 ms left of 10000, waited 0; before: \n"
+                 "400 first: token 1782579200000000, 9575 ms left of 10000, waited 0; before: \n"
                  "1000 a sweep\n"
                  "1000 b sweep\n");
     stage_end();
@@ -1386,7 +1386,7 @@ static void test_a_renewal_that_stalls(void **state)
                  "6666 a beat, seen 2\n"
                  "9999 a beat, seen 3\n"
                  "10974 b look at x\n"
-                 "10974 renewed: token 1781600000000000, 1 ms left of 10000, waited 0; before: \n"
+                 "10974 renewed: token 1782579200000000, 1 ms left of 10000, waited 0; before: \n"
                  "13332 a beat, seen 4\n"
                  "16665 a beat, seen 5\n"
                  "19998 a beat, seen 6\n");
@@ -1403,7 +1403,7 @@ static void test_a_renewal_that_stalls(void **state)
         "10975 b look at x\n"
         "10975 b beat, seen 0\n"
         "10975 b look at x\n"
-        "10975 renewed: token 1781600000000000, 9975 ms left of 10000, waited 0; before: \n"
+        "10975 renewed: token 1782579200000000, 9975 ms left of 10000, waited 0; before: \n"
         "13332 a beat, seen 4\n"
         "16665 a beat, seen 5\n"
         "19998 a beat, seen 6\n");
@@ -1437,7 +1437,7 @@ static void test_a_renewal_that_stalls(void **state)
         "1000 b look at x: not sent, HF_UNREACHABLE\n"
         "1010 b beat, seen 0\n"
         "1010 b look at x\n"
-        "1010 renewed: token 1781600000000000, 9975 ms left of 10000, waited 0; before: \n");
+        "1010 renewed: token 1782579200000000, 9975 ms left of 10000, waited 0; before: \n");
     stage_end();
 }
 

@@ -85,7 +85,7 @@ static void observe_on(const char *uri)
                  "0 a has x\n"
                  "0 b look at x\n"
                  "0 b look at 1 sessions\n"
-                 "0 leads: a@:1 (audit) since 1700000000000: 1781600000000000\n");
+                 "0 leads: a@:1 (audit) since 1700000000000: 1782579200000000\n");
 }
 
 /* By a term that is surely another one. */
@@ -115,7 +115,7 @@ static void test_a_leader_is_told_of_once(void **state)
                  "1022 b look at 1 sessions\n"
                  "1280 b look at x\n"
                  "1280 b look at 1 sessions\n"
-                 "1280 leads: a@:1 (audit) since 1700000000000: 1781600000001000\n"
+                 "1280 leads: a@:1 (audit) since 1700000000000: 1782579200001000\n"
                  "1280 observed x: yes\n");
     end();
 }
@@ -139,13 +139,13 @@ static void test_what_makes_another_term(void **state)
                  "254 b look at 1 sessions\n"
                  "509 b look at x\n"
                  "509 b look at 1 sessions\n"
-                 "509 leads: a@:1 (audit) since 1700000000000: 1781600000000001\n"
+                 "509 leads: a@:1 (audit) since 1700000000000: 1782579200000001\n"
                  "765 b look at x\n"
                  "765 b look at 1 sessions\n"
                  "1000 a sweep\n"
                  "1022 b look at x\n"
                  "1022 b look at 1 sessions\n"
-                 "1022 leads: a@:1 (audit) since 1700000000005: 1781600000000001\n"
+                 "1022 leads: a@:1 (audit) since 1700000000005: 1782579200000001\n"
                  "1280 b look at x\n"
                  "1280 b look at 1 sessions\n"
                  "1539 b look at x\n"
@@ -153,12 +153,12 @@ static void test_what_makes_another_term(void **state)
                  "1539 leads: nobody\n"
                  "1799 b look at x\n"
                  "1799 b look at 1 sessions\n"
-                 "1799 leads: a@:1 (audit) since 1700000000005: 1781600000000001\n"
+                 "1799 leads: a@:1 (audit) since 1700000000005: 1782579200000001\n"
                  "2060 b look at x\n"
                  "2060 b look at 1 sessions\n"
                  "2322 b look at x\n"
                  "2322 b look at 1 sessions\n"
-                 "2322 leads: a@:1 (audit) since 1700000000005: 1781600000001000\n"
+                 "2322 leads: a@:1 (audit) since 1700000000005: 1782579200001000\n"
                  "2322 observed x: yes\n");
     end();
 }
@@ -185,12 +185,12 @@ static void test_another_session_is_another_term(void **state)
                  "100.1 c has x\n"
                  "254 b look at x\n"
                  "254 b look at 1 sessions\n"
-                 "254 leads: c@:1 () since 1700000000000: 1781600000000000\n"
+                 "254 leads: c@:1 () since 1700000000000: 1782579200000000\n"
                  "513 b look at x\n"
                  "513 b look at 1 sessions\n"
                  "773 b look at x\n"
                  "773 b look at 1 sessions\n"
-                 "773 leads: c@:1 () since 1700000000000: 1781600000001001\n"
+                 "773 leads: c@:1 () since 1700000000000: 1782579200001001\n"
                  "773 observed x: yes\n"
                  "1000 a sweep\n"
                  "1100 c sweep\n");
@@ -218,12 +218,12 @@ static void test_a_lease_that_is_over_leads_nobody(void **state)
                  "1000 a sweep\n"
                  "1022 b look at x\n"
                  "1022 b look at 1 sessions\n"
-                 "1022 leads: a@:1 (audit) since 1700000000000: 1781600000000000\n"
+                 "1022 leads: a@:1 (audit) since 1700000000000: 1782579200000000\n"
                  "1280 b look at x\n"
                  "1280 b look at 1 sessions\n"
                  "1539 b look at x\n"
                  "1539 b look at 1 sessions\n"
-                 "1539 leads: a@:1 (audit) since 1700000000000: 1781600000001000\n"
+                 "1539 leads: a@:1 (audit) since 1700000000000: 1782579200001000\n"
                  "1539 observed x: yes\n");
     end();
 }
@@ -264,12 +264,12 @@ static void test_an_older_answer_is_passed_over(void **state)
                  "2322 b look at 1 sessions\n"
                  "2585 b look at x\n"
                  "2585 b look at 1 sessions\n"
-                 "2585 leads: a@:1 (audit) since 1700000000000: 1781599999999999\n"
+                 "2585 leads: a@:1 (audit) since 1700000000000: 1782579199999999\n"
                  "2849 b look at x\n"
                  "2849 b look at 1 sessions\n"
                  "3114 b look at x\n"
                  "3114 b look at 1 sessions\n"
-                 "3114 leads: a@:1 (audit) since 1700000000000: 1781600000001000\n"
+                 "3114 leads: a@:1 (audit) since 1700000000000: 1782579200001000\n"
                  "3114 observed x: yes\n"
                  "3333 a beat, seen 1\n");
     end();

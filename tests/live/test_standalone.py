@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import json
 import signal
+import time
 import unittest
 
 import pymongo
@@ -98,6 +99,14 @@ class Standalone(unittest.TestCase):
         self.assertEqual(status, 75, command)
         status, command = self.run_command("run", "-n", "-s", self.name, "--", "true")
         self.assertEqual(status, 75, command)
+
+    def test_tokens_are_on_the_scale_of_a_set(self):
+        """Those of a member that is opened as a standalone go on above what its set has given."""
+        worker = self.start(Worker(self.uri, "--script", "--name=" + self.name))
+        began = int(time.time())
+        token = worker.ask("acquire", "acquired")["token"]
+        self.assertGreaterEqual(token, began << 20)
+        self.assertLess(token, (began + 3600) << 20)
 
     def test_it_waits_for_a_ring(self):
         self.name = "first"

@@ -132,10 +132,9 @@ static void test_a_record_is_kept_for_three_days(void **state)
 {
     (void)state;
     hf_store *store = open_store();
-    int64_t floor = record_floor_of((hf_dbtime){wall_ms});
     step_at(store, "released", HF_OUTCOME_RELEASED, 5);
     step_at(store, "abandoned", HF_OUTCOME_ABANDONED, 5);
-    step_at(store, "ahead", HF_OUTCOME_RELEASED, floor + 1048);
+    step_at(store, "ahead", HF_OUTCOME_RELEASED, record_floor_of((hf_dbtime){wall_ms + 1}));
     step_at(store, "held", HF_OUTCOME_RELEASED, 5);
     step_at(store, "held", HF_OUTCOME_NONE, 5);
     wall_ms += 3 * DAY_MS;

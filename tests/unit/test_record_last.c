@@ -292,8 +292,8 @@ static void test_the_floor_of_a_wall_clock(void **state)
     (void)state;
     const int64_t year_2242 = 8583494400000, cluster_2024 = (int64_t)1704067200 << 20;
     assert_true(record_floor_of((hf_dbtime){year_2242}) < (int64_t)1 << 53);
-    assert_true(record_floor_of((hf_dbtime){1704067200000}) <= cluster_2024);
-    assert_true(record_floor_of((hf_dbtime){1704067200000}) > cluster_2024 / 1001 * 1000);
+    assert_int_equal(record_floor_of((hf_dbtime){1704067200000}), cluster_2024);
+    assert_int_equal(record_floor_of((hf_dbtime){1704067200500}), cluster_2024 + RECORD_LAG / 2);
     assert_true(record_floor_of((hf_dbtime){2}) > record_floor_of((hf_dbtime){1}));
 }
 

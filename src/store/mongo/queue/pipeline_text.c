@@ -428,7 +428,7 @@ static const char cluster_time[] =
 static const char cluster_seconds[] =
     "{'$multiply': [{'$divide': [{'$toLong': {'$toDate': '$$CLUSTER_TIME'}}, 1000]}, 1048576]}";
 static const char wall_time[] = /* record_floor_of() */
-    "{'$multiply': [{'$toLong': '$$NOW'}, 1048]}";
+    "{'$toLong': {'$multiply': [{'$divide': [{'$toLong': '$$NOW'}, 1000]}, 1048576]}}";
 
 /* clang-format on */
 
