@@ -49,7 +49,9 @@ static void test_a_session_that_is_missing_has_no_name(void **state)
                  "400 b look at 1 sessions\n"
                  "500 b look at 1 sessions, trusting\n"
                  "500 b x: leave-unused\n"
-                 "500 b is told HF_TIMEOUT: x was not free in time: held by another session\n");
+                 "500 b is told HF_TIMEOUT: x was not free in time: held by another session; "
+                 "its session is gone, so it is probably dead: a request that waits 15s or longer "
+                 "(-w 15s, wait_ms 15000) makes sure, and takes the lock over\n");
     end();
 }
 

@@ -440,6 +440,23 @@ static void test_a_try_beside_one_that_is_overdue(void **state)
     end();
 }
 
+/* Nobody knows when its lease ended, or who it was: a try never takes over what it held. */
+static void test_a_try_beside_one_whose_session_is_gone(void **state)
+{
+    (void)state;
+    hold("memory:gone", defaults);
+    stage_drop_session(b, a->session.self.id);
+    waits.options.wait_ms = HF_TRY;
+    play(take_part, &waits, 0);
+    stage_expect("0 b begin\n"
+                 "0 b x: enter-or-not\n"
+                 "0 b look at 1 sessions, trusting\n"
+                 "0 b is told HF_HELD: x was not free: held by another session (audit); its "
+                 "session is gone, so it is probably dead: a request that waits 15s or longer "
+                 "(-w 15s, wait_ms 15000) makes sure, and takes the lock over\n");
+    end();
+}
+
 /* A wait that is too short to make sure is told so, as a try is. */
 static void test_a_short_wait_beside_one_that_is_overdue(void **state)
 {
@@ -1764,6 +1781,7 @@ int main(void)
         cmocka_unit_test(test_a_holder_that_has_died),
         cmocka_unit_test(test_a_holder_that_lives),
         cmocka_unit_test(test_a_try_beside_one_that_is_overdue),
+        cmocka_unit_test(test_a_try_beside_one_whose_session_is_gone),
         cmocka_unit_test(test_a_short_wait_beside_one_that_is_overdue),
         cmocka_unit_test(test_a_try_beside_two_of_which_one_is_overdue),
         cmocka_unit_test(test_a_holder_that_was_asked_long_ago),

@@ -119,23 +119,34 @@ static void age_text(int64_t ms, char out[32])
         snprintf(out, 32, "%lldh", (long long)s / 3600);
 }
 
+/* What says that a session is dead; "": nothing does. */
+static void sign_text(const struct ahead_seen *seen, char out[64])
+{
+    char age[32];
+    age_text(seen->overdue_ms, age);
+    if (seen->is_missing)
+        snprintf(out, 64, "its session is gone");
+    else if (seen->overdue_ms > 0)
+        snprintf(out, 64, "its lease ended %s ago", age);
+}
+
 /* Adds to the message what a request that may not wait, or not long enough, should know besides the
  * holder. */
 static void say_overdue(const struct attempt *attempt, hf_code code, hf_mono now,
                         char out[ADVICE_SIZE])
 {
     const struct ahead_seen *holder = judging_seen(&attempt->ahead);
-    int64_t overdue_ms = holder ? holder->overdue_ms : 0;
     long long wait_s = holder ? (holder->ttl_ms * 3 / 2 + 999) / 1000 : 0;
     bool has_others = attempt->ahead.record.holders > 1; /* they may live */
     bool is_short = code == HF_HELD || (now.ns - attempt->request.started.ns) / 1000000000 < wait_s;
-    char age[32];
-    age_text(overdue_ms, age);
-    if (overdue_ms > 0 && is_short)
+    char sign[64] = "";
+    if (holder)
+        sign_text(holder, sign);
+    if (sign[0] && is_short)
         snprintf(out, ADVICE_SIZE,
-                 "; its lease ended %s ago, so it is probably dead: a request that waits %llds or "
+                 "; %s, so it is probably dead: a request that waits %llds or "
                  "longer (-w %llds, wait_ms %lld) makes sure, and takes %s",
-                 age, wait_s, wait_s, wait_s * 1000, has_others ? "it out" : "the lock over");
+                 sign, wait_s, wait_s, wait_s * 1000, has_others ? "it out" : "the lock over");
     else if (code == HF_HELD && attempt->request.client->clock_trust_ms < 0)
         snprintf(out, ADVICE_SIZE,
                  "; if it died, only a request that waits takes it over (clock_trust is off)");

@@ -133,13 +133,16 @@ static struct ahead_seen *place_of(struct ahead *ahead, hf_id session)
 /* Remembers those who come first, for messages and for the terminal. */
 static void remember(look *l, const hf_session_state *state)
 {
-    if (state->presence == HF_MISSING || state->presence == HF_ODD ||
-        !is_first(l->ahead, state->session.id))
+    if (state->presence == HF_ODD || !is_first(l->ahead, state->session.id))
         return;
     struct ahead_seen *seen = place_of(l->ahead, state->session.id);
-    seen->session = state->session.id;
-    seen->overdue_ms = state->lease_left_ms < 0 ? -state->lease_left_ms : 0;
+    if (!id_equal(seen->session, state->session.id))
+        *seen = (struct ahead_seen){.session = state->session.id};
+    seen->is_missing = state->presence == HF_MISSING;
     seen->ttl_ms = state->session.ttl_ms;
+    if (seen->is_missing)
+        return;
+    seen->overdue_ms = state->lease_left_ms < 0 ? -state->lease_left_ms : 0;
     session_who(&state->session, seen->who);
 }
 
@@ -297,7 +300,7 @@ const char *judging_holder(const struct lock_request *request, const struct ahea
     if (record->who)
         return record->who;
     const struct ahead_seen *seen = judging_seen(ahead);
-    if (seen)
+    if (seen && seen->who[0])
         return seen->who;
     return *request->told ? request->told : "another session";
 }

@@ -12,8 +12,9 @@
 
 /* What a look has shown of a session, for messages. */
 struct ahead_seen {
-    hf_id session; /* zero: nothing */
-    char who[HF_TEXT_MAX + 1];
+    hf_id session;             /* zero: nothing */
+    char who[HF_TEXT_MAX + 1]; /* "": not known */
+    bool is_missing;           /* it was not there: nobody knows when its lease ended */
     int64_t overdue_ms; /* how long its lease has been over by the store's clock; 0: it runs */
     int64_t ttl_ms;
 };
