@@ -105,6 +105,14 @@ class OthersDocuments(OnASet):
         self.assertIn('collection lockpings in database %s has a document that' % self.database, run.errors)
         self.assertEqual(set(self.db.lockpings.index_information()), {"_id_"})
 
+    def test_they_are_counted_in_one_line(self):
+        self.db.holdfast.sessions.insert_many({"_id": "s%d" % n, "user": n} for n in range(20))
+        self.db.holdfast.locks.insert_many({"_id": "l%d" % n, "user": n} for n in range(20))
+        for words in (["sessions"], ["list", "--all"]):
+            told = self.run_command(*words).errors
+            self.assertIn("; 19 more are left out as well", told)
+            self.assertEqual(told.count("is not Holdfast's"), 1, told)
+
 
 class ForeignIndexes(OnASet):
     """A clash in a unique index of the application's says nothing about who holds."""

@@ -8,12 +8,12 @@
 #include "store/document.h"
 #include "store/mongo/driver/command.h"
 #include "store/mongo/driver/fault.h"
-#include "store/mongo/driver/log.h"
 #include "store/mongo/driver/pool.h"
 #include "store/mongo/driver/reply.h"
 #include "store/mongo/driver/server.h"
 #include "store/mongo/driver/text.h"
 #include "store/mongo/queue/vouch.h"
+#include "store/mongo/shared/skipped.h"
 
 #define WAITS_MOST 1000 /* sessions that say something, of all */
 /* If a document has no date or one of another type, an error here would fail the whole command. */
@@ -256,16 +256,15 @@ hf_code mongo_find_dead(mongo_store *store, const hf_id *ids, size_t n, hf_death
 
 /* ---- List ---- */
 
-/* A foreign document must not hide all sessions: it is skipped, with a warning. */
-static bool give_listed(mongo_store *store, const bson_t *doc, hf_state_fn each, void *ctx)
+static bool give_listed(const mongo_store *store, const bson_t *doc, mongo_skipped *skipped,
+                        hf_state_fn each, void *ctx)
 {
     hf_session_state state;
     hf_error shape;
-    if (read_state(store, doc, &state, &shape)) {
-        mongo_log(store, HF_LOG_WARNING, "%s", shape.text);
-        return true;
-    }
-    return each(ctx, &state);
+    if (!read_state(store, doc, &state, &shape))
+        return each(ctx, &state);
+    mongo_skip(skipped, &shape);
+    return true;
 }
 
 static hf_code give_all(mongo_store *store, mongoc_cursor_t *cursor, const mongo_call *call,
@@ -273,10 +272,12 @@ static hf_code give_all(mongo_store *store, mongoc_cursor_t *cursor, const mongo
 {
     const bson_t *doc, *reply;
     bson_error_t error;
-    while (mongoc_cursor_next(cursor, &doc))
-        if (!give_listed(store, doc, each, ctx))
-            return HF_OK;
-    if (mongoc_cursor_error_document(cursor, &error, &reply))
+    mongo_skipped skipped = {.n = 0};
+    bool goes_on = true;
+    while (goes_on && mongoc_cursor_next(cursor, &doc))
+        goes_on = give_listed(store, doc, &skipped, each, ctx);
+    mongo_skipped_tell(store, &skipped);
+    if (goes_on && mongoc_cursor_error_document(cursor, &error, &reply))
         return mongo_fault(store, call, &error, reply, err);
     return HF_OK;
 }

@@ -10,12 +10,12 @@
 #include "store/document.h"
 #include "store/mongo/driver/command.h"
 #include "store/mongo/driver/fault.h"
-#include "store/mongo/driver/log.h"
 #include "store/mongo/driver/pool.h"
 #include "store/mongo/driver/reply.h"
 #include "store/mongo/driver/server.h"
 #include "store/mongo/driver/text.h"
 #include "store/mongo/shared/protocol.h"
+#include "store/mongo/shared/skipped.h"
 
 #define SCAN_MS 60000  /* a page of what is in use may read very many documents */
 #define PAGE_FIRST 100 /* documents, if it is not said how many are wanted */
@@ -30,6 +30,7 @@ typedef struct listing {
     bson_value_t last; /* the _id of the last document that was read */
     hf_record_fn each;
     void *ctx;
+    mongo_skipped skipped;
 } listing;
 
 static const mongo_call call = {.what = "listing locks"};
@@ -171,14 +172,13 @@ static mongoc_cursor_t *open_page(const listing *l, mongoc_client_t *client)
 
 /* ---- Giving ---- */
 
-/* False: no more is wanted. A foreign document must not hide all locks: it is skipped, with a
- * warning. */
+/* False: no more is wanted. */
 static bool give(listing *l, const bson_t *doc)
 {
     hf_record record;
     hf_error shape;
     if (l->store->protocol->read(l->store, doc, &record, &shape)) {
-        mongo_log(l->store, HF_LOG_WARNING, "%s", shape.text);
+        mongo_skip(&l->skipped, &shape);
         return true;
     }
     bool is_listed = record_is_listed(&record, l->part);
@@ -242,6 +242,7 @@ static hf_code list_pages(listing *l, hf_error *err)
         l->page = l->left < PAGE_NEXT ? l->left : PAGE_NEXT;
     }
     bson_value_destroy(&l->last);
+    mongo_skipped_tell(l->store, &l->skipped);
     return code;
 }
 
@@ -276,6 +277,7 @@ static hf_code list_sorted(const listing *wanted, hf_error *err)
                  .ctx = &all};
     hf_code code = list_page(&l, &goes_on, err);
     bson_value_destroy(&l.last);
+    mongo_skipped_tell(l.store, &l.skipped);
     if (all.n)
         qsort(all.of, all.n, sizeof *all.of, by_name);
     goes_on = !code;
