@@ -27,10 +27,10 @@
  *   - stop working when the lock is lost: hf_lock_fd() becomes readable, and on_lost is called.
  * A lock also promises nothing while the locks collection is dropped or restored, or after it was
  * broken by force: two sessions may then believe, for at most a ttl and a third. Tokens still rise.
- * A lock is not re-entrant, and a forked child does not inherit it. A child that is to take locks
- * itself is best forked before the first hf_open(), or runs another program: what other threads,
- * the library's too, were doing in the library, in SQLite or in the driver when it was forked stays
- * half done in it, and its first call may then wait for ever.
+ * A lock is not re-entrant, and a forked child does not inherit it. Fork a child that is to take
+ * locks itself before the first hf_open(), or let it run another program: with a store on SQLite
+ * open in its parent, hf_open() refuses SQLite in it with HF_FORKED; with MongoDB, what threads of
+ * its parent were doing stays half done in it, and its first call may then wait for ever.
  *
  * Conventions
  * -----------

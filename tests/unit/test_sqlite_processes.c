@@ -8,7 +8,9 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
@@ -298,6 +300,64 @@ static void a_forked_child_has_no_lock_to_pass_on(void **state)
     store->ops->close(store);
 }
 
+#define BUSY 3
+#define CHILDREN 20
+
+static void *be_busy(void *ctx)
+{
+    atomic_bool *is_over = ctx;
+    hf_store *store = open_store();
+    hf_id session = begin_session(store), ticket;
+    int64_t token;
+    while (!atomic_load(is_over)) {
+        enter(store, "busy", session, &ticket, &token);
+        leave(store, "busy", ticket);
+    }
+    store->ops->close(store);
+    return NULL;
+}
+
+static hf_code code_of_an_opening(void)
+{
+    hf_error err;
+    hf_store *store = NULL;
+    hf_code code = sqlite_open(path, &config, &store, &err);
+    if (store)
+        store->ops->close(store);
+    return code;
+}
+
+static void expect_of_a_child(hf_code code)
+{
+    int status;
+    pid_t pid = fork();
+    if (pid == 0) {
+        alarm(60);
+        _exit((int)code_of_an_opening());
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, (int)code << 8);
+}
+
+/* SQLite takes it for the owner of the parent's locks: such children waited for ever for a thread
+ * that they do not have, or used a log that another program removed. */
+static void a_child_of_a_busy_process_is_refused(void **state)
+{
+    (void)state;
+    atomic_bool is_over = false;
+    pthread_t threads[BUSY];
+    hf_store *store = open_store();
+    for (int i = 0; i < BUSY; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, be_busy, &is_over), 0);
+    for (int i = 0; i < CHILDREN; i++)
+        expect_of_a_child(HF_FORKED);
+    atomic_store(&is_over, true);
+    for (int i = 0; i < BUSY; i++)
+        pthread_join(threads[i], NULL);
+    store->ops->close(store);
+    expect_of_a_child(HF_OK);
+}
+
 /* ---- Waking ---- */
 
 #define TURNS 41
@@ -352,9 +412,9 @@ static void a_grant_wakes_its_waiter(void **state)
 {
     (void)state;
     int64_t took[TURNS];
+    child other = start(hand_over);
     hf_store *store = open_store();
     hf_id session = begin_session(store);
-    child other = start(hand_over);
     for (int i = 0; i < TURNS; i++)
         took[i] = time_one_turn(store, session, other.fd);
     expect_end(&other);
@@ -483,6 +543,7 @@ int main(void)
         TEST(a_kept_lock_outlives_its_process),
         TEST(a_forked_childs_close_frees_nothing),
         TEST(a_forked_child_has_no_lock_to_pass_on),
+        TEST(a_child_of_a_busy_process_is_refused),
         TEST(a_grant_wakes_its_waiter),
         TEST(wake_ends_a_wait),
         TEST(too_many_notices_say_look),

@@ -76,22 +76,6 @@ static mode_t mode_for(const char *path, const char *like)
 /* Closing a database drops the locks of all connections that this process has to it. So no thread
  * may open it between its making and this closing; each comes through here first. */
 static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
-static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
-
-static void before_fork(void)
-{
-    pthread_mutex_lock(&making);
-}
-
-static void after_fork(void)
-{
-    pthread_mutex_unlock(&making);
-}
-
-static void watch_forks(void)
-{
-    pthread_atfork(before_fork, after_fork, after_fork);
-}
 
 static int make(const char *path, mode_t mode)
 {
@@ -108,7 +92,6 @@ static int make(const char *path, mode_t mode)
 int file_make(const char *path, const char *like)
 {
     mode_t mode = mode_for(path, like);
-    pthread_once(&fork_once, watch_forks);
     pthread_mutex_lock(&making);
     int failed = make(path, mode);
     pthread_mutex_unlock(&making);

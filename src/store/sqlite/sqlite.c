@@ -27,6 +27,7 @@ static void close_sqlite(hf_store *base)
     if (is_owner) {
         sql_close(&store->beats);
         sql_close(&store->main);
+        process_leave();
     }
     notice_close(store);
     if (store->tester >= 0)
@@ -163,8 +164,11 @@ hf_code sqlite_open_at(const char *path, const hf_store_config *config, const sq
                          "\"%s\" is no path of a database: give a file, or use the "
                          "store memory:",
                          path);
+    hf_code code = process_enter(path, err);
+    if (code)
+        return code;
     sqlite_store *store = new_store(path, config, place);
-    hf_code code = make_file(store->path, err);
+    code = make_file(store->path, err);
     if (!code)
         code = check_files(store, err);
     if (!code)

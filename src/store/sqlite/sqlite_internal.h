@@ -75,6 +75,10 @@ static inline sqlite_store *store_of(hf_store *store)
 void sqlite_log(sqlite_store *store, hf_log_level level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* process.c: around the life of a store. HF_FORKED: SQLite cannot be used in this process. */
+hf_code process_enter(const char *path, hf_error *err);
+void process_leave(void);
+
 /* schema.c */
 /* Looks whether the database is ours, makes it if it is empty; says in conn->is_readonly
  * whether it can be written. */
