@@ -427,9 +427,10 @@ typedef struct hf_store_ops {
      * was sent after it is acknowledged by the same primary (R3). */
     hf_code (*session_begin)(hf_store *store, const hf_session *self, hf_error *err);
 
-    /* Raises the beat, takes out the asks that were answered, and replaces the former wait report.
-     * Returns the state after that, as far as beat and asks are concerned. HF_LOST: the session is
-     * marked dead, or missing where says->begins is NULL. Never waits behind other calls of this
+    /* Raises the beat by one, takes out the asks that were answered, and replaces the former wait
+     * report. Returns the state after that, as far as beat and asks are concerned; a client that
+     * finds the beat raised by more than its own calls gives the session up. HF_LOST: the session
+     * is marked dead, or missing where says->begins is NULL. Never waits behind other calls of this
      * store. */
     hf_code (*session_beat)(hf_store *store, hf_id id, const hf_beat *says, hf_session_state *out,
                             hf_error *err);

@@ -260,6 +260,91 @@ static void test_a_session_that_is_lost_says_whether_it_leaves_tickets(void **st
     }
 }
 
+/* ---- A session that is in two processes ---- */
+
+#define BEAT_MS 3400 /* a third of the ttl, and a little */
+#define RETRY_MS 600
+
+static void beat_after(int64_t ms, faulty *f, hf_client *client)
+{
+    faulty_pass(f, ms);
+    beat_tick(client, client_now(client));
+}
+
+/* By the copy of a machine, or by a request of the client's that arrives late. */
+static void beat_elsewhere(faulty *f, hf_client *client)
+{
+    hf_error err;
+    hf_session_state state;
+    assert_int_equal(
+        f->inner->ops->session_beat(f->inner, client->session.self.id, &(hf_beat){0}, &state, &err),
+        HF_OK);
+}
+
+static hf_presence presence_of(faulty *f, hf_id session)
+{
+    hf_error err;
+    hf_session_state state;
+    assert_int_equal(f->inner->ops->sessions_look(f->inner, &session, 1, -1, &state, &err), HF_OK);
+    return state.presence;
+}
+
+/* It neither marks the session nor takes its tickets out: the other may still believe. */
+static void test_a_session_that_another_process_beats_is_lost(void **state)
+{
+    (void)state;
+    hf_client *client, *next;
+    hf_error err;
+    faulty *f = faulty_open_still("memory:copied", NULL, &client);
+    faulty *other = faulty_open_still("memory:copied", NULL, &next);
+    hf_lock *lock = take(client, "x");
+    hf_id session = client->session.self.id;
+    beat_after(BEAT_MS, f, client);
+    assert_int_equal(hf_lock_check(lock, NULL, &err), HF_OK);
+    beat_elsewhere(f, client);
+    beat_after(BEAT_MS, f, client);
+    assert_int_equal(hf_lock_check(lock, NULL, &err), HF_LOST);
+    assert_non_null(strstr(err.text, "another process beats this session"));
+    hf_lock_close(lock);
+    upkeep_tick(client, client_now(client));
+    hf_close(client);
+    assert_int_equal(presence_of(other, session), HF_LIVE);
+    assert_int_equal(try_take(next, "x", HF_TRY), HF_HELD);
+    hf_close(next);
+}
+
+static atomic_bool drops_beats;
+
+static hf_code drop_beats(faulty *f, faulty_call call, const void *arg)
+{
+    (void)f, (void)arg;
+    return call == FAULTY_BEAT && drops_beats ? HF_UNKNOWN : HF_OK;
+}
+
+/* Of two that got no answer, one has arrived and the other arrives late. */
+static void test_beats_without_an_answer_are_no_others(void **state)
+{
+    (void)state;
+    hf_client *client;
+    hf_error err;
+    drops_beats = true;
+    faulty *f = faulty_open_still("memory:late beats", NULL, &client);
+    hf_lock *lock = take(client, "x");
+    beat_after(BEAT_MS, f, client);
+    f->after = drop_beats;
+    beat_after(BEAT_MS, f, client);
+    f->after = NULL;
+    f->before = drop_beats;
+    beat_after(RETRY_MS, f, client);
+    drops_beats = false;
+    beat_after(RETRY_MS, f, client);
+    beat_elsewhere(f, client);
+    beat_after(BEAT_MS, f, client);
+    assert_int_equal(hf_lock_check(lock, NULL, &err), HF_OK);
+    hf_lock_close(lock);
+    hf_close(client);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -269,6 +354,8 @@ int main(void)
         cmocka_unit_test(test_an_exit_status_may_be_set_while_a_lost_lock_is_left),
         cmocka_unit_test(test_a_ticket_of_a_session_that_was_lost_is_taken_out_by_the_next_enter),
         cmocka_unit_test(test_a_session_that_is_lost_says_whether_it_leaves_tickets),
+        cmocka_unit_test(test_a_session_that_another_process_beats_is_lost),
+        cmocka_unit_test(test_beats_without_an_answer_are_no_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

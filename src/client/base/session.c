@@ -65,7 +65,7 @@ void session_begun_locked(hf_client *client, hf_mono sent)
     session->lease_end = lease_end(sent, client->ttl_ms);
     session->beat_due = first_beat_due(client, sent);
     session->beat_sent = sent;
-    session->seen = 1;
+    session->seen = session->beat_most = 1;
 }
 
 void session_gone_locked(hf_client *client)
@@ -84,8 +84,10 @@ bool session_beats_locked(hf_client *client, hf_mono now)
 {
     struct session *session = &client->session;
     bool is_due = session->state == SESSION_ALIVE && mono_reached(session->beat_due, now);
-    if (is_due)
+    if (is_due) {
         session->beat_sent = now;
+        session->beat_most++;
+    }
     return is_due;
 }
 
@@ -101,12 +103,20 @@ bool session_is_anew(int64_t former, int64_t beat)
     return beat < former || (former < ANEW && beat >= ANEW);
 }
 
+/* The first answer may be of a session that was begun again, and so shows nothing. */
+bool session_is_shared_locked(const hf_client *client, const hf_session_state *state)
+{
+    return client->session.is_lasting && state->beat > client->session.beat_most;
+}
+
 void session_renewed_locked(hf_client *client, hf_mono sent, const hf_session_state *state)
 {
     struct session *session = &client->session;
     session->lease_end = lease_end(sent, client->ttl_ms);
     session->beat_due = beat_due(client, sent);
     session->last_failure.code = HF_OK;
+    if (session_is_anew(session->seen, state->beat))
+        session->beat_most += state->beat - session->seen - 1;
     session->seen = state->beat;
     session->is_lasting = true;
 }

@@ -28,6 +28,7 @@ struct session {
     hf_mono beat_due, beat_sent;
     bool holds;            /* a lock depends on it; else it beats as seldom as it may */
     int64_t seen;          /* the last beat that was acknowledged */
+    int64_t beat_most;     /* what all beats that were sent, late ones too, can have raised it to */
     bool is_lasting;       /* a majority has it: one of its beats was acknowledged (R3) */
     hf_error last_failure; /* of a beat, for the message when the lease runs out */
     session_ask *asks;
@@ -48,6 +49,8 @@ bool session_is_present_locked(const hf_client *client, hf_id session); /* and n
 
 bool session_beats_locked(hf_client *client, hf_mono now); /* a beat is due, and is sent now */
 void session_renewed_locked(hf_client *client, hf_mono sent, const hf_session_state *state);
+/* Whether others than this client raise the beat, as its answer shows. */
+bool session_is_shared_locked(const hf_client *client, const hf_session_state *state);
 void session_not_renewed_locked(hf_client *client, const hf_error *err);
 /* The number of a beat, sent now, that begins the session again: one that it never had. */
 int64_t session_beat_anew(hf_mono now);

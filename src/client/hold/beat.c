@@ -65,6 +65,17 @@ static void marked_dead_locked(hf_client *client, const hf_error *err)
     belief_lose_session_locked(client, &why, client_now(client));
 }
 
+/* Where a running machine was copied, with this process in its memory, both believe until their
+ * next beats. */
+static void shared_locked(hf_client *client)
+{
+    hf_error why;
+    error_set(&why, HF_LOST,
+              "another process beats this session: was this machine copied while it ran? Let one "
+              "of the two start its programs anew");
+    belief_abandon_session_locked(client, &why, client_now(client));
+}
+
 static void beat(hf_client *client, hf_id id, const hf_beat *says)
 {
     hf_session_state state;
@@ -77,6 +88,8 @@ static void beat(hf_client *client, hf_id id, const hf_beat *says)
         return;
     if (code == HF_LOST) {
         marked_dead_locked(client, &err);
+    } else if (!code && session_is_shared_locked(client, &state)) {
+        shared_locked(client);
     } else if (code) {
         session_not_renewed_locked(client, &err);
     } else {

@@ -132,13 +132,25 @@ bool belief_has_time_locked(const hf_client *client, hf_mono now)
     return !mono_reached(stops_at(client), mono_add_ms(now, least_ms));
 }
 
+static void lose_all_locked(hf_client *client, const hf_error *why, hf_mono stop_by)
+{
+    for (struct hf_lock *lock = client->hold->locks; lock; lock = lock->next)
+        loss_begin_locked(lock, why, stop_by);
+}
+
 void belief_lose_session_locked(hf_client *client, const hf_error *why, hf_mono stop_by)
 {
     if (client->session.state != SESSION_ALIVE)
         return;
-    for (struct hf_lock *lock = client->hold->locks; lock; lock = lock->next)
-        loss_begin_locked(lock, why, stop_by);
+    lose_all_locked(client, why, stop_by);
     life_end_locked(client);
+    lock_request_wake_all_locked(client);
+}
+
+void belief_abandon_session_locked(hf_client *client, const hf_error *why, hf_mono stop_by)
+{
+    lose_all_locked(client, why, stop_by);
+    life_abandon_locked(client);
     lock_request_wake_all_locked(client);
 }
 

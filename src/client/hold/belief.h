@@ -41,6 +41,8 @@ bool belief_has_time_locked(const hf_client *client, hf_mono now);
 /* Whether that session's lease still runs. If not, the session becomes lost. */
 bool belief_in_session_locked(hf_client *client, hf_id session, hf_mono now);
 void belief_lose_session_locked(hf_client *client, const hf_error *why, hf_mono stop_by);
+/* The same where another process has the session, too: it stays as it is in the store. */
+void belief_abandon_session_locked(hf_client *client, const hf_error *why, hf_mono stop_by);
 
 /* A beat that was sent at that time was acknowledged. */
 void belief_renewed_locked(hf_client *client, hf_mono sent);

@@ -175,6 +175,12 @@ void life_end_locked(hf_client *client)
     ticker_poke(client, TICK_UPKEEP);
 }
 
+void life_abandon_locked(hf_client *client)
+{
+    guardian_session_over(client, client->session.self.id);
+    session_gone_locked(client);
+}
+
 void life_end_other_locked(hf_client *client, hf_id session)
 {
     add_ended_locked(client,

@@ -34,6 +34,8 @@ hf_code life_begin(hf_client *client, unsigned *awaited, hf_error *err);
  * others take out. */
 void life_end_other_locked(hf_client *client, hf_id session);
 void life_end_locked(hf_client *client); /* gives it up without loss: nothing is held */
+/* Another process has it: nobody here marks it, and so takes what the other may believe. */
+void life_abandon_locked(hf_client *client);
 /* The session is given up if nobody needs it and it would have to beat before `until`. */
 void life_rest_locked(hf_client *client, hf_mono until);
 
