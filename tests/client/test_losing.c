@@ -313,12 +313,18 @@ static void test_a_session_that_another_process_beats_is_lost(void **state)
     hf_close(next);
 }
 
-static atomic_bool drops_beats;
+static atomic_bool drops_beats, drops_answers;
 
 static hf_code drop_beats(faulty *f, faulty_call call, const void *arg)
 {
     (void)f, (void)arg;
-    return call == FAULTY_BEAT && drops_beats ? HF_UNKNOWN : HF_OK;
+    return call == FAULTY_BEAT && drops_beats ? HF_UNREACHABLE : HF_OK;
+}
+
+static hf_code drop_answers(faulty *f, faulty_call call, const void *arg)
+{
+    (void)f, (void)arg;
+    return call == FAULTY_BEAT && drops_answers ? HF_UNKNOWN : HF_OK;
 }
 
 /* Of two that got no answer, one has arrived and the other arrives late. */
@@ -327,14 +333,15 @@ static void test_beats_without_an_answer_are_no_others(void **state)
     (void)state;
     hf_client *client;
     hf_error err;
-    drops_beats = true;
     faulty *f = faulty_open_still("memory:late beats", NULL, &client);
+    f->before = drop_beats;
+    f->after = drop_answers;
     hf_lock *lock = take(client, "x");
     beat_after(BEAT_MS, f, client);
-    f->after = drop_beats;
+    drops_answers = true;
     beat_after(BEAT_MS, f, client);
-    f->after = NULL;
-    f->before = drop_beats;
+    drops_answers = false;
+    drops_beats = true;
     beat_after(RETRY_MS, f, client);
     drops_beats = false;
     beat_after(RETRY_MS, f, client);
