@@ -51,7 +51,7 @@ soak: build
 	@tools/soak
 
 # FLAGS='--runs 3': those of `holdfast bench`; '--only crowd', '--only weather': parts that need more than one store.
-bench: build
+bench: deps-test build
 	@tools/bench $(FLAGS)
 
 # The sources, and Debian packages of them, into build-packages/.

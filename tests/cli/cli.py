@@ -3,6 +3,7 @@ meanwhile, of which one waits for what they say or do, always with a deadline.
 """
 # SPDX-License-Identifier: Apache-2.0
 import fcntl
+import functools
 import json
 import os
 import pty
@@ -26,6 +27,18 @@ import unignored  # noqa: E402,F401
 BIN = os.environ.get("HOLDFAST_BIN") or os.path.join(HERE, "..", "..", "build", "holdfast")
 USER = pwd.getpwuid(os.getuid()).pw_name
 PATIENCE = 120  # seconds, for what should come at once: only what hangs takes longer
+
+
+@functools.lru_cache(maxsize=None)
+def _command():
+    """A descriptor of the command, above all limits that tests set."""
+    with open(BIN, "rb") as file:
+        return fcntl.fcntl(file, fcntl.F_DUPFD_CLOEXEC, 100)
+
+
+def as_user(become):
+    """Runs the command as the user that become() makes of the child, who may not enter the build folder."""
+    return {"preexec_fn": become, "executable": "/proc/self/fd/%d" % _command(), "pass_fds": [_command()]}
 
 
 class Stream:

@@ -332,7 +332,7 @@ class Refused(Config):
     def test_one_that_may_not_be_read(self):
         os.chmod(self.folder, 0o755)
         os.chmod(self.file, 0)
-        as_nobody = {"preexec_fn": lambda: os.setuid(65534)} if os.getuid() == 0 else {}
+        as_nobody = cli.as_user(lambda: os.setuid(65534)) if os.getuid() == 0 else {}
         err = self.check(65, "config", **as_nobody).err
         self.assertIn("the settings in %s cannot be read: Permission denied" % self.file, err)
 

@@ -4,6 +4,7 @@
 import os
 import re
 import signal
+import sqlite3
 import stat
 import subprocess
 import sys
@@ -289,6 +290,16 @@ class Command(cli.Case):
         words = ["a b", "", "$HOME", "*", "-n", "--", "'"]
         result = self.check(0, "run", "x", "--", "printf", "%s|", *words)
         self.assertEqual(result.out, "".join(w + "|" for w in words))
+
+    def test_it_has_no_grace_when_its_session_was_removed(self):
+        """The lock may be another's already."""
+        run = self.start("--ttl", "3s", "run", "x", "--", "sh", "-c",
+                         'trap "touch %s" TERM; echo; while :; do sleep 0.1; done' % self.path("warned"))
+        run.out.line()
+        with sqlite3.connect(self.path("locks.db"), timeout=cli.PATIENCE) as db:
+            db.execute("DELETE FROM sessions")
+        self.assertEqual(run.status(), 76)
+        self.assertFalse(os.path.exists(self.path("warned")))
 
     def test_it_gets_standard_input(self):
         self.assertEqual(self.check(0, "run", "x", "--", "cat", input=b"in\x00put\n").stdout,

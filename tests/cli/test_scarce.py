@@ -17,7 +17,7 @@ class Scarce(cli.Case):
         os.chmod(self.folder, 0o777)
 
     def refused(self, said, limit, *words):
-        result = self.check(70, *words, preexec_fn=limit)
+        result = self.check(70, *words, **cli.as_user(limit))
         self.assertEqual(result.err.count("\n"), 1, result.err)
         self.assertRegex(result.err, "^holdfast: .*" + said)
         self.assertFalse(os.path.exists(self.path("ran")))

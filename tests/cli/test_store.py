@@ -42,7 +42,7 @@ class SqliteFile(cli.Case):
     def as_other_user(self):
         """For root, whom no mode stops: the command runs as nobody."""
         os.chmod(self.folder, 0o755)
-        return {"preexec_fn": lambda: os.setuid(NOBODY)} if os.getuid() == 0 else {}
+        return cli.as_user(lambda: os.setuid(NOBODY)) if os.getuid() == 0 else {}
 
     def test_not_a_database(self):
         with open(self.file, "w") as file:
@@ -76,7 +76,7 @@ class SqliteFile(cli.Case):
         more = {}
         if os.getuid() == 0:
             os.chown(self.folder, -1, NOGROUP)
-            more["preexec_fn"] = as_member
+            more = cli.as_user(as_member)
         os.chmod(self.folder, 0o2770)
         ours = self.check(0, "run", "x", "--", "sh", "-c", "stat -c '%a %n' *", cwd=self.folder,
                           preexec_fn=lambda: os.umask(0o077)).out.splitlines()
