@@ -11,6 +11,7 @@ import ctypes
 import enum
 import functools
 import os
+import sys
 import threading
 from typing import Any, Callable, Dict, List, NoReturn, Optional, Set
 
@@ -19,6 +20,7 @@ from ._library import lib
 
 _changed = threading.Condition()  # guards all fields of all handles
 _open: Set["ClientHandle"] = set()
+_closes_in = 0  # the process that closes its clients in _close_in_child()
 callback = threading.local()  # .is_inside: this thread runs a callback of the library
 
 
@@ -60,6 +62,7 @@ class ClientHandle(Single):
         self._pid = os.getpid()
         with _changed:
             _open.add(self)
+            _close_in_child()
 
     def __enter__(self) -> ctypes.c_void_p:
         with _changed:
@@ -202,3 +205,12 @@ def _close_all() -> None:
 
 
 atexit.register(_close_all)
+
+
+def _close_in_child() -> None:
+    """A child of multiprocessing ends without what atexit has: its last releases would not be sent."""
+    global _closes_in
+    util = sys.modules.get("multiprocessing.util")
+    if util and _closes_in != os.getpid():
+        _closes_in = os.getpid()
+        util.Finalize(None, _close_all, exitpriority=-1)  # after the children of its own have ended
