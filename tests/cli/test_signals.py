@@ -309,6 +309,52 @@ class Lost(cli.Case):
         holder.close_input()
 
 
+class BreakMany(cli.Case):
+    def hold_on(self, host, *words):
+        unshare = ["unshare", "--uts"] + ["--map-root-user"] * (os.getuid() != 0)
+        words = ["sh", "-c", 'hostname "$1" && shift && exec "$@"', "sh", host, cli.BIN, "run", "--ttl", "3s", *words,
+                 "--", "sh", "-c", "echo; exec cat"]
+        holder = cli.Running(subprocess.Popen([*unshare, *words], env=self.env, stdin=subprocess.PIPE,
+                                              stdout=subprocess.PIPE, stderr=subprocess.PIPE))
+        self.addCleanup(self.stop, holder)
+        holder.out.line()
+        return holder
+
+    def test_all_of_a_host(self):
+        """Of those who share a lock, only those of that host."""
+        gone = [self.hold_on("web3", "a"), self.hold_on("web3", "-s", "b")]
+        stays = [self.hold_on("web33", "-s", "b"), self.hold("c")]
+        shown = self.check(0, "break", "--host", "web3")
+        self.assertRegex(shown.out, r"(?m)\ALOCK +HOLDER .*\na +\S+@web3:.*\nb +\S+@web3:.*\n\Z")
+        self.assertIn("nothing was taken: add --yes", shown.err)
+        self.assertEqual([each.process.poll() for each in gone], [None, None])
+        self.check(0, "break", "--host", "web3", "--yes", "--reason", "is gone")
+        self.assertEqual([each.status() for each in gone], [76, 76])
+        self.assertEqual([each.process.poll() for each in stays], [None, None])
+        self.assertIn("no holder is of that choice", self.check(65, "break", "--host", "web3").err)
+
+    def test_all_of_a_session_and_of_a_prefix(self):
+        """More than are waited for at a time, and than a session can be asked for."""
+        names = ["job-%02d" % n for n in range(40)]
+        first = self.hold("--ttl", "3s", "other", *names)
+        second = self.hold("--ttl", "3s", "job-of-another")
+        [session] = {lock["holders"][0]["session"] for lock in self.json("list", "--json")
+                     if lock["name"] in names}
+        which = ["break", "--session", session, "--prefix", "job-", "--json"]
+        self.assertEqual([(each["name"], each["done"]) for each in self.json(*which)],
+                         [(name, False) for name in names])
+        taken = self.json(*which, "--yes", "--reason", "r")
+        self.assertEqual([(each["name"], each["done"]) for each in taken], [(name, True) for name in names])
+        self.assertEqual({each["asked"][0]["session"] for each in taken}, {session})
+        self.assertEqual(first.status(), 76)
+        self.assertIsNone(second.process.poll())
+
+    def test_what_cannot_be_chosen(self):
+        for words, said in ((["--prefix", ""], "It is empty"), (["--host", "h", "x"], "exclude a name"),
+                            (["--host", "h", "--yes"], "why"), (["--yes", "--reason", "r", "x"], "--yes is for")):
+            self.assertRegex(self.run_it("break", *words).err, said)
+
+
 class Break(cli.Case):
     def test_only_that_token(self):
         holder = self.hold("--ttl", "6s", "x")

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cmd_break.c: the verb break: takes a lock from its holders, and prints what that means. */
+/* cmd_break.c: the verb break: takes a lock, or many, from its holders, and prints what that means.
+ */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "break_many.h"
 #include "cli/run/interrupt.h"
 #include "cli/settings/options.h"
 #include "cli/settings/value.h"
@@ -13,11 +15,12 @@
 #include "show/text.h"
 #include "verbs.h"
 
-enum { KEY_IF_TOKEN = 2000, KEY_FORCE, KEY_REASON };
+enum { KEY_IF_TOKEN = 2000, KEY_FORCE, KEY_REASON, KEY_HOST, KEY_SESSION, KEY_PREFIX, KEY_YES };
 
 typedef struct request {
     settings *given;
-    const char *name;
+    const char *name; /* NULL: many are chosen by their holders */
+    choice which;
     hf_break_options how;
     json_t *holders; /* the holders that lose it, for --json */
     bool can_ask;    /* the store can ask them to leave */
@@ -28,15 +31,37 @@ static const struct argp_option list[] = {
     {"if-token", KEY_IF_TOKEN, "N", 0, "only from the holder that has this token", 0},
     {"force", KEY_FORCE, NULL, 0, "at once: two may then believe for up to a ttl", 0},
     {"reason", KEY_REASON, "TEXT", 0, "told to the holder; needed", 0},
+    {"host", KEY_HOST, "HOST", 0, "all locks that programs of this host hold", 0},
+    {"session", KEY_SESSION, "ID", 0, "all locks that this session holds", 0},
+    {"prefix", KEY_PREFIX, "PREFIX", 0, "only locks whose names begin so", 0},
+    {"yes", KEY_YES, NULL, 0, "with these three: take the locks, do not only show them", 0},
     {NULL, 0, NULL, 0, NULL, 0},
 };
 
+static bool is_many(const choice *which)
+{
+    return which->host || which->session || which->prefix;
+}
+
 static void check_all(const request *req, struct argp_state *state)
 {
-    if (!req->name)
+    bool many = is_many(&req->which);
+    if (!req->name && !many)
         argp_error(state, "which lock? Give its name");
-    if (!req->how.reason)
+    if (many && (req->name || req->how.if_token))
+        argp_error(state, "--host, --session and --prefix exclude a name and --if-token");
+    if (!many && req->which.is_sure)
+        argp_error(state, "--yes is for --host, --session and --prefix");
+    if (!req->how.reason && (!many || req->which.is_sure))
         argp_error(state, "why? Give --reason TEXT: the holder sees it");
+}
+
+/* An empty one, as from a variable of a shell that is not set, would choose all. */
+static const char *chosen(const char *option, const char *arg)
+{
+    if (!*arg)
+        value_refuse("%s: which? It is empty", option);
+    return arg;
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -55,6 +80,18 @@ static error_t parse(int key, char *arg, struct argp_state *state)
             value_refuse("--reason: say why, the holder sees it");
         req->how.reason = arg;
         return 0;
+    case KEY_HOST:
+        req->which.host = chosen("--host", arg);
+        return 0;
+    case KEY_SESSION:
+        req->which.session = chosen("--session", arg);
+        return 0;
+    case KEY_PREFIX:
+        req->which.prefix = chosen("--prefix", arg);
+        return 0;
+    case KEY_YES:
+        req->which.is_sure = true;
+        return 0;
     case ARGP_KEY_ARG:
         options_take(&req->name, arg, "name", state);
         return 0;
@@ -68,7 +105,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 const struct argp break_argp = {list,
                                 parse,
-                                "NAME",
+                                "NAME\n[--host HOST] [--session ID] [--prefix PREFIX] [--yes]",
                                 "Takes a lock from its holders: asks them to leave, and waits "
                                 "until they have left or can no longer believe that they hold it.",
                                 options_children,
@@ -147,24 +184,31 @@ static void print_done(request *req)
                                      : "no token protects what it still writes");
 }
 
+/* The cancel stays: a signal may still fire it. */
+static int break_one(request *req, hf_client *client)
+{
+    hf_error err = {0};
+    hf_code code = break_it(req, client, &err);
+    if (code == HF_CANCELLED)
+        terminal_warn("not waiting any longer; the holder of \"%s\" is still asked to leave",
+                      req->name);
+    else if (code)
+        terminal_error("%s", err.text);
+    else
+        print_done(req);
+    json_decref(req->holders);
+    return interrupt_status(code);
+}
+
 int cmd_break(settings *given, int argc, char **argv)
 {
     request req = {.given = given};
     hf_client *client = NULL;
-    hf_error err = {0};
     argp_parse(&break_argp, argc, argv, 0, NULL, &req);
     int status = options_open(given, NULL, &client);
     if (status)
         return status;
-    hf_code code = break_it(&req, client, &err);
-    if (code == HF_CANCELLED)
-        terminal_warn("not waiting any longer; the holder of \"%s\" is still asked to leave",
-                      req.name);
-    else if (code)
-        terminal_error("%s", err.text);
-    else
-        print_done(&req);
-    json_decref(req.holders);
-    hf_close(client); /* the cancel stays: a signal may still fire it */
-    return interrupt_status(code);
+    status = req.name ? break_one(&req, client) : break_many(given, client, &req.which, &req.how);
+    hf_close(client);
+    return status;
 }
