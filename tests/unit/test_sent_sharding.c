@@ -41,6 +41,7 @@ static void open_with(const char *keys)
 {
     store = answers_open(keys);
     transcript_begin();
+    answers_give("buildInfo", WELL);
     begin_session(1, WELL);
 }
 

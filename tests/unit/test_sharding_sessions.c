@@ -39,6 +39,7 @@ static int begin(void **state)
 {
     (void)state;
     store = answers_open(KEYS);
+    answers_give("buildInfo", WELL);
     introduce(1, 5);
     return 0;
 }
@@ -109,6 +110,31 @@ static void test_the_first_ping_says_who_we_are(void **state)
     assert_non_null(strstr(answers_last("findAndModify"), "'_id' : '" OURS "'"));
     introduce(2, 6); /* the process's name stays */
     assert_non_null(strstr(answers_last("findAndModify"), "'_id' : 'host:5:2:0'"));
+}
+
+static hf_code begin_after(const char *info, hf_error *err)
+{
+    hf_session self = {.id = id_of(2), .app = "app", .host = "host", .pid = 5};
+    atomic_store(&store->sharding->is_known, false);
+    answers_give("buildInfo", info);
+    return store->base.ops->session_begin(&store->base, &self, err);
+}
+
+static void test_a_server_on_which_two_would_hold_a_lock_is_refused(void **state)
+{
+    (void)state;
+    hf_error err;
+    static const char one[] = "{'ok': 1, 'version': '7.0.77', 'ferretdbVersion': 'v1.24.0'}";
+    static const char two[] = "{'ok': 1, 'version': '7.0.77', 'ferretdb': {'version': 'v2.5.0'}}";
+    assert_int_equal(begin_after(one, &err), HF_UNUSABLE);
+    assert_non_null(strstr(err.text, "is FerretDB v1.24.0, on which two can hold one lock"));
+    assert_int_equal(begin_after(two, &err), HF_UNUSABLE);
+    assert_non_null(strstr(err.text, "is FerretDB v2.5.0, "));
+    assert_int_equal(begin_after(NULL, &err), HF_UNREACHABLE);
+    assert_int_equal(answers_sent("findAndModify"), 1);
+    answers_give("findAndModify", WELL);
+    assert_int_equal(begin_after("{'ok': 0, 'code': 13}", &err), HF_OK);
+    introduce(3, 5); /* it is asked once */
 }
 
 static void test_a_session_that_cannot_ping_does_not_begin(void **state)
@@ -833,6 +859,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_the_first_ping_says_who_we_are),
+        TEST(test_a_server_on_which_two_would_hold_a_lock_is_refused),
         TEST(test_a_session_that_cannot_ping_does_not_begin),
         TEST(test_a_late_ping_is_told),
         TEST(test_a_ping_that_failed_counts_for_none),

@@ -16,6 +16,7 @@
 #include "store/mongo/driver/text.h"
 #include "store/mongo/sharding/calls.h"
 #include "store/mongo/sharding/document.h"
+#include "store/mongo/sharding/engine.h"
 #include "store/mongo/sharding/grabs.h"
 #include "store/mongo/sharding/indexes.h"
 #include "store/mongo/sharding/sharding.h"
@@ -58,6 +59,8 @@ hf_code sharding_session_begin(hf_store *base, const hf_session *self, hf_error 
 {
     mongo_store *store = (mongo_store *)base;
     hf_code code = mongo_ready(store, err);
+    if (!code)
+        code = sharding_check_engine(store, err);
     if (code)
         return code;
     introduce(store, self);

@@ -28,6 +28,7 @@ struct mongo_sharding {
     hf_id lock_session;
     hf_session self;         /* all but its id; set once, by the first session */
     atomic_bool has_indexes; /* made, or cannot be */
+    atomic_bool is_known;    /* what the server is: none that is refused */
     pthread_mutex_t mutex;   /* all below */
     bool knows_self, is_denied_said;
     sharding_history history;
