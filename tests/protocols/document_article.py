@@ -5,7 +5,8 @@ a counter in a file that nothing else protects. No Holdfast in here.
     document_article.py URI DATABASE COLLECTION ID SECONDS FILE STALE_SECONDS
                         [LOCK_FIELD TIME_FIELD [objectId|uuid|uuidLegacy|string [expires]]]
 
-With `expires` the time is ahead, as the library behind the article sets it.
+With `expires` the time is ahead by a tenth of the stale time, as the library behind the article sets it,
+and stale after the whole of it.
 """
 # SPDX-License-Identifier: Apache-2.0
 import datetime
@@ -35,14 +36,14 @@ class DocumentLock:
             write_concern=pymongo.WriteConcern("majority"))
         self.stale = datetime.timedelta(seconds=stale)
         self.lock, self.stamp, self.new_id = lock, stamp, IDS[type_of_id]
-        self.ahead = self.stale if means == "expires" else datetime.timedelta(0)
+        self.ahead = self.stale / 10 if means == "expires" else datetime.timedelta(0)
 
     def acquire(self, name):
         """The document, or None if another holds it."""
         now = datetime.datetime.utcnow()
         mine = self.new_id()
         free = {self.lock: None, self.stamp: None}
-        old = {self.lock: {"$ne": None}, self.stamp: {"$lte": now - self.stale + self.ahead}}
+        old = {self.lock: {"$ne": None}, self.stamp: {"$lte": now - self.stale}}
         found = self.collection.find_one_and_update(
             {"_id": name, "$or": [free, old]},
             {"$set": {self.lock: mine, self.stamp: now + self.ahead}},

@@ -541,7 +541,9 @@ class Types(OnASet):
             keys = self.keys(kind, hfTimeMeans="expires")
             self.put(lockId=theirs, lockTs=self.now() + datetime.timedelta(minutes=5))
             self.assert_waits(75, **keys)
-            self.put(lockId=theirs, lockTs=self.now() - datetime.timedelta(seconds=1))
+            self.put(lockId=theirs, lockTs=self.now() - datetime.timedelta(seconds=5))
+            self.assert_waits(75, **keys)  # the library calls it stale ten lock times later
+            self.put(lockId=theirs, lockTs=self.now() - datetime.timedelta(seconds=31))
             self.assert_taken(**keys)
 
     def test_ours_is_ahead_by_the_stale_time(self):

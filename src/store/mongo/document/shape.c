@@ -113,14 +113,9 @@ void mongo_document_append_text(const mongo_store *store, bson_t *to, const char
     free(json);
 }
 
-/* How old lockTs may be. */
-static int64_t age_ms(const mongo_uri *uri)
-{
-    return uri->time_means == MONGO_TIME_EXPIRES ? 0 : mongo_document_stale_ms(uri);
-}
-
 /* A document can be taken if lockId is absent or null, or if lockTs is too old by the server's
- * clock. Fields of other types are foreign. ~ is the test of lockId's type, ! the age. */
+ * clock: a time that is set ahead, too. Fields of other types are foreign. ~ is the test of
+ * lockId's type, ! the stale time. */
 static const char free_text[] = "{'$or': ["
                                 "{'$and': [{'$in': [{'$type': '$@'}, ['missing', 'null']]},"
                                 " {'$in': [{'$type': '$#'}, ['missing', 'null', 'date']]}]},"
@@ -134,7 +129,7 @@ static void append_text(const mongo_uri *uri, mongo_builder *out, const char *te
 {
     for (; *text; text++)
         if (*text == '!')
-            builder_add_format(out, "%lld", (long long)age_ms(uri));
+            builder_add_format(out, "%lld", (long long)mongo_document_stale_ms(uri));
         else if (*text == '~')
             mongo_lock_id_append_test(uri, out, "$@");
         else
@@ -226,7 +221,7 @@ static void append_look_text(const mongo_store *store, mongo_builder *out)
                        " {'$subtract': [{'$max': ['$%s', {'$date': {'$numberLong': '0'}}]},"
                        " {'$subtract': ['$$NOW', %lld]}]}, null]},"
                        " 'odd': {'$switch': {'branches': [",
-                       time, time, (long long)age_ms(uri));
+                       time, time, (long long)mongo_document_stale_ms(&store->uri));
     append_odd(out, lock);
     append_odd(out, time);
     append_odd(out, uri->token_field ? token : NULL);

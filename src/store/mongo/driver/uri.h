@@ -55,7 +55,7 @@ typedef struct mongo_uri {
     char *array;             /* the array's part of it, */
     const char *element_key; /* and the field that tells its elements apart */
     unsigned lock_id_type;   /* a mongo_lock_id_type */
-    unsigned time_means;    /* hfTimeMeans: lockTs is when a lock was refreshed, or becomes stale */
+    unsigned time_means;    /* hfTimeMeans: lockTs is when a lock was refreshed, or ahead of that */
     unsigned no_time_means; /* hfNoTimeMeans: a lockId without lockTs is held for ever, or stale */
     int64_t refresh_ms;     /* hfRefreshMS, and ... */
     int64_t multiplier;     /* ... hfStaleMultiplier: how many of those make a document stale */
