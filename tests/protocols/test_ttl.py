@@ -326,6 +326,16 @@ class OwnTtl(Ttl):
         run = self.run_command("-v", "run", "--ttl=30m", "x", "--", "true")
         self.assertNotIn("expireAfterSeconds", run.errors)
 
+    def test_the_index_that_is_made_spares_other_programs(self):
+        """Of which one renews each 10 s or so, as the article says, and one each 15 s."""
+        for age in (9, 14):
+            self.db.locks.drop()
+            self.db.locks.insert_one({"_id": "y", "acquirer": "somebody", "updated": minutes_ago(age / 60)})
+            self.run_command("run", "x", "--", "true", uri=self.store(ExpireAfterSeconds=1))
+            seconds = self.db.locks.index_information()["updated_1"]["expireAfterSeconds"]
+            self.assertGreaterEqual(seconds, max(30, 3 * age))
+        self.assertIsNotNone(self.db.locks.find_one({"_id": "y"}))
+
     def test_an_index_that_is_made_shorter_ends_the_belief(self):
         primary = self.rs.wait_primary()
         primary.admin("setParameter", 1, ttlMonitorEnabled=False)  # it would be gone between two beats
@@ -407,7 +417,8 @@ class Crashes(Ttl):
 
     def test_the_index_alone_cleans_up(self):
         """A program that only polls has its turn then."""
-        holder = self.holder("--ttl=1000", uri=self.store(ExpireAfterSeconds=2))
+        self.db.locks.create_index("updated", expireAfterSeconds=2)
+        holder = self.holder("--ttl=1000")
         self.other("insert.py", "acquirer", "2")
         primary = self.rs.wait_primary()
         primary.admin("setParameter", 1, ttlMonitorSleepSecs=1)

@@ -24,6 +24,13 @@ static int close_it(void **state)
     return 0;
 }
 
+/* Nor a lock of another program. */
+static void give_no_stranger(void)
+{
+    answers_give("find", NO_STRANGER);
+    answers_give("aggregate", NO_STRANGER);
+}
+
 static void assert_logged(const char *part)
 {
     if (!strstr(answers_log(), part))
@@ -164,7 +171,7 @@ static void settle(const char *indexes)
 static void test_one_is_made_where_there_is_none(void **state)
 {
     (void)state;
-    answers_give("find", NO_STRANGER);
+    give_no_stranger();
     answers_give("createIndexes", "{'ok': 1}");
     settle("{'ok': 0, 'code': 26}");
     const char *sent = answers_last("createIndexes");
@@ -188,6 +195,7 @@ static void test_how_long_after_the_date_if_nobody_says(void **state)
         answers_give("find", NO_STRANGER);
         answers_give("createIndexes", "{'ok': 1}");
         settle(INDEXES(""));
+        assert_int_equal(answers_sent("aggregate"), 0);
         assert_non_null(strstr(answers_last("createIndexes"), said[i][1]));
         assert_non_null(strstr(answers_last("createIndexes"), said[i][2]));
     }
@@ -197,7 +205,7 @@ static void test_it_is_settled_once(void **state)
 {
     (void)state;
     hf_error err;
-    answers_give("find", NO_STRANGER);
+    give_no_stranger();
     answers_give("createIndexes", "{'ok': 1}");
     settle(INDEXES(""));
     assert_int_equal(mongo_ttl_settle(store, &err), HF_OK);
@@ -209,7 +217,7 @@ static void test_one_that_was_only_read_is_made_all_the_same(void **state)
 {
     (void)state;
     read_as(INDEXES(""));
-    answers_give("find", NO_STRANGER);
+    give_no_stranger();
     answers_give("createIndexes", "{'ok': 1}");
     settle(INDEXES(""));
     assert_int_equal(mongo_ttl_foreign_ms(store), 90000);
@@ -245,7 +253,7 @@ static void test_beside_a_partial_one_none_is_made(void **state)
 static void test_who_may_not_make_one_is_told(void **state)
 {
     (void)state;
-    answers_give("find", NO_STRANGER);
+    give_no_stranger();
     answers_give("createIndexes", "{'ok': 0, 'code': 13, 'errmsg': 'not you'}");
     answers_give("listIndexes", INDEXES(""));
     settle(INDEXES(""));
@@ -286,7 +294,7 @@ static void test_who_is_not_known_at_all_is_told_only_that(void **state)
 static void test_one_without_a_majority_is_not_relied_on(void **state)
 {
     (void)state;
-    answers_give("find", NO_STRANGER);
+    give_no_stranger();
     answers_give("createIndexes", "{'ok': 1, 'writeConcernError': {'code': 64}}");
     answers_give("listIndexes", INDEXES(""));
     settle(INDEXES(""));
@@ -301,7 +309,7 @@ static void test_a_settling_that_fails_is_done_again(void **state)
     answers_give("listIndexes", NULL);
     assert_int_equal(mongo_ttl_settle(store, &err), HF_UNREACHABLE);
     assert_int_equal(answers_sent("createIndexes"), 0);
-    answers_give("find", NO_STRANGER);
+    give_no_stranger();
     answers_give("createIndexes", "{'ok': 1}");
     settle(INDEXES(""));
     assert_int_equal(mongo_ttl_foreign_ms(store), 90000);
@@ -409,7 +417,7 @@ static void test_a_part_of_a_second_counts_as_one(void **state)
 static void test_an_index_without_a_time_is_none(void **state)
 {
     (void)state;
-    answers_give("find", NO_STRANGER);
+    give_no_stranger();
     answers_give("createIndexes", "{'ok': 1}");
     settle(INDEXES(", {" ON_UPDATED ", 'partialFilterExpression': {}}"));
     assert_int_equal(answers_sent("createIndexes"), 1);
@@ -458,12 +466,46 @@ static void test_one_that_is_made_is_long_enough(void **state)
     (void)state;
     answers_close(store);
     store = answers_open("&hfProtocol=ttl&hfExpireAfterSeconds=5");
-    answers_give("find", NO_STRANGER);
+    give_no_stranger();
     answers_give("createIndexes", "{'ok': 1}");
     settle(INDEXES(""));
-    assert_non_null(strstr(answers_last("createIndexes"), "'expireAfterSeconds' : 6 }"));
-    assert_int_equal(mongo_ttl_foreign_ms(store), 6000);
+    assert_non_null(strstr(answers_last("createIndexes"), "'expireAfterSeconds' : 30 }"));
+    assert_int_equal(mongo_ttl_foreign_ms(store), 30000);
     assert_string_equal(answers_log(), "");
+}
+
+/* Of a program that renews so seldom, and one that has died: no more than the article's index. */
+static void test_one_that_is_made_outlasts_three_beats_that_are_seen(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *ms, *made;
+    } gaps[] = {{"5000", "'expireAfterSeconds' : 90 "},
+                {"40000", "'expireAfterSeconds' : 123 "},
+                {"{'$numberLong': '400000'}", "'expireAfterSeconds' : 600 "}};
+    for (size_t i = 0; i < sizeof gaps / sizeof *gaps; i++) {
+        char json[120];
+        answers_close(store);
+        store = answers_open("&hfProtocol=ttl&hfExpireAfterSeconds=90");
+        answers_give("find", NO_STRANGER);
+        snprintf(json, sizeof json, "{'ok': 1, 'cursor': {'firstBatch': [{'age': %s}]}}",
+                 gaps[i].ms);
+        answers_give("aggregate", json);
+        answers_give("createIndexes", "{'ok': 1}");
+        settle(INDEXES(""));
+        assert_non_null(strstr(answers_last("createIndexes"), gaps[i].made));
+    }
+}
+
+static void test_beats_that_cannot_be_seen_make_no_index(void **state)
+{
+    (void)state;
+    hf_error err;
+    answers_give("listIndexes", INDEXES(""));
+    answers_give("find", NO_STRANGER);
+    answers_give("aggregate", NULL);
+    assert_int_equal(mongo_ttl_settle(store, &err), HF_UNREACHABLE);
+    assert_int_equal(answers_sent("createIndexes"), 0);
 }
 
 static void test_one_that_another_client_made_meanwhile_is_looked_at(void **state)
@@ -471,7 +513,7 @@ static void test_one_that_another_client_made_meanwhile_is_looked_at(void **stat
     (void)state;
     hf_error err;
     answers_give("listIndexes", INDEXES(""));
-    answers_give("find", NO_STRANGER);
+    give_no_stranger();
     answers_give("createIndexes", "{'ok': 0, 'code': 85}");
     assert_int_equal(try_to_settle(INDEXES(", {" ON_UPDATED ", 'expireAfterSeconds': 5}"), &err),
                      HF_INVALID);
@@ -546,6 +588,8 @@ int main(void)
         TEST(test_a_ttl_as_long_as_the_index_is_taken),
         TEST(test_a_date_that_says_until_when_takes_any_ttl),
         TEST(test_one_that_is_made_is_long_enough),
+        TEST(test_one_that_is_made_outlasts_three_beats_that_are_seen),
+        TEST(test_beats_that_cannot_be_seen_make_no_index),
         TEST(test_one_that_another_client_made_meanwhile_is_looked_at),
         TEST(test_a_mended_index_is_seen_at_once),
         TEST(test_it_is_read_again_when_a_ttl_has_passed),

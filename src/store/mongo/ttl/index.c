@@ -239,15 +239,36 @@ hf_code mongo_ttl_read_index_again(mongo_store *store, int64_t *foreign_ms, hf_e
 
 /* ---- Making it ---- */
 
-/* hfExpireAfterSeconds, or as long as our locks need. */
+/* Programs that follow the article renew each 10 s or so, and think of an index of 600 s. */
+#define BEATS 3
+#define ARTICLE_BEAT_S 10
+#define ENOUGH_S 600
+
+/* hfExpireAfterSeconds, or as long as our locks and the article's programs need. */
 static int64_t seconds_to_make(const mongo_store *store)
 {
-    int64_t given = store->uri.expire_after_s, least = least_seconds(store, store->config.ttl_ms);
-    return given < least ? least : given;
+    int64_t seconds = store->uri.expire_after_s;
+    int64_t least = least_seconds(store, store->config.ttl_ms);
+    if (store->uri.shape == MONGO_SHAPE_UPDATED && seconds < BEATS * ARTICLE_BEAT_S)
+        seconds = BEATS * ARTICLE_BEAT_S;
+    return seconds < least ? least : seconds;
+}
+
+/* No less than three beats of other programs, as far as they are seen. */
+static hf_code spare_slow_beats(mongo_store *store, int64_t *seconds, hf_error *err)
+{
+    int64_t gap_ms = 0;
+    if (store->uri.shape == MONGO_SHAPE_EXPIRE_AT || *seconds >= ENOUGH_S)
+        return HF_OK;
+    hf_code code = mongo_ttl_longest_gap(store, &gap_ms, err);
+    int64_t least = BEATS * (gap_ms / 1000 + 1);
+    if (!code && *seconds < least)
+        *seconds = least < ENOUGH_S ? least : ENOUGH_S;
+    return code;
 }
 
 /* Uses the name that drivers give: with another name, other programs' createIndex would fail. */
-static hf_code make(mongo_store *store, hf_error *err)
+static hf_code make(mongo_store *store, int64_t seconds, hf_error *err)
 {
     static const mongo_call call = {.what = "making the TTL index", .writes = true};
     bson_t command = BSON_INITIALIZER, indexes, index, key;
@@ -261,7 +282,7 @@ static hf_code make(mongo_store *store, hf_error *err)
     bson_append_document_end(&index, &key);
     snprintf(name, sizeof name, "%s_1", field_of(store));
     BSON_APPEND_UTF8(&index, "name", name);
-    BSON_APPEND_INT64(&index, "expireAfterSeconds", seconds_to_make(store));
+    BSON_APPEND_INT64(&index, "expireAfterSeconds", seconds);
     bson_append_document_end(&indexes, &index);
     bson_append_array_end(&command, &indexes);
     mongo_append_write_concern(store, &command, false);
@@ -272,14 +293,14 @@ static hf_code make(mongo_store *store, hf_error *err)
 }
 
 /* Locks work without the index: it only cleans up after crashes where nobody waits. */
-static void warn_of_none(mongo_store *store, const hf_error *why)
+static void warn_of_none(mongo_store *store, int64_t seconds, const hf_error *why)
 {
     mongo_log(store, HF_LOG_WARNING,
               "no TTL index on %s.%s could be made, so documents of dead programs stay until "
               "a program wants their lock: %.300s. An administrator can run: "
               "db.%s.createIndex({%s: 1}, {expireAfterSeconds: %lld})",
               store->uri.database, store->uri.collection, why->text, store->uri.collection,
-              field_of(store), (long long)seconds_to_make(store));
+              field_of(store), (long long)seconds);
 }
 
 static void warn_of_other(mongo_store *store, const findings *found)
@@ -302,14 +323,17 @@ static hf_code make_or_warn(mongo_store *store, findings *found, hf_error *err)
 {
     findings now;
     hf_error refused;
-    hf_code code = mongo_ttl_refuse_strangers(store, seconds_to_make(store), err);
+    int64_t seconds = seconds_to_make(store);
+    hf_code code = mongo_ttl_refuse_strangers(store, seconds, err);
+    if (!code)
+        code = spare_slow_beats(store, &seconds, err);
     if (code)
         return code;
-    if (make(store, &refused) == HF_OK) {
-        found->seconds = found->least_s = seconds_to_make(store);
+    if (make(store, seconds, &refused) == HF_OK) {
+        found->seconds = found->least_s = seconds;
         return HF_OK;
     }
-    warn_of_none(store, &refused);
+    warn_of_none(store, seconds, &refused);
     code = read_indexes(store, false, &now, err);
     found->least_s = now.least_s;
     found->since_s = now.since_s;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* strangers.c: finds documents that a new TTL index would delete though nobody wants that: data
- * that is no lock, and locks of other programs that lasted for ever until then. Called before the
- * index is made. */
+ * that is no lock, and locks of other programs that lasted for ever until then. Sees how seldom
+ * other programs renew. Called before the index is made. */
 #include "core/error.h"
 #include "store/mongo/driver/command.h"
 #include "store/mongo/driver/reply.h"
@@ -70,5 +70,32 @@ hf_code mongo_ttl_refuse_strangers(mongo_store *store, int64_t seconds, hf_error
         code = refuse(store, &doc, seconds, err);
     bson_destroy(&reply.doc);
     bson_destroy(&command);
+    return code;
+}
+
+/* ---- How seldom other programs renew ---- */
+
+static const char renewals_text[] =
+    "{'pipeline': [{'$match': {'$expr': {'$and': [{'$not': [" TTL_IS_OURS "]},"
+    " {'$eq': [{'$type': '$@'}, 'date']}]}}},"
+    " {'$group': {'_id': null, 'first': {'$min': '$@'}}},"
+    " {'$project': {'age': {'$subtract': ['$$NOW', '$first']}}}], 'cursor': {}}";
+
+hf_code mongo_ttl_longest_gap(mongo_store *store, int64_t *gap_ms, hf_error *err)
+{
+    static const mongo_call call = {.what = "looking when locks were renewed"};
+    bson_t command = BSON_INITIALIZER, doc;
+    mongo_reply reply;
+    char *text = mongo_ttl_text(store, renewals_text);
+    bson_t *rest = pipeline_json(text);
+    mongo_begin(&command, "aggregate", store->uri.collection);
+    bson_concat(&command, rest);
+    mongo_append_read_concern(store, &command, (hf_stamp){0});
+    hf_code code = mongo_run(store, &call, &command, &reply, err);
+    *gap_ms = !code && mongo_first(&reply.doc, &doc) ? mongo_int_at(&doc, "age", 0) : 0;
+    bson_destroy(&reply.doc);
+    bson_destroy(&command);
+    bson_destroy(rest);
+    free(text);
     return code;
 }

@@ -42,6 +42,9 @@ hf_code mongo_ttl_check_lease(mongo_store *store, int64_t ttl_ms, hf_error *err)
 
 /* HF_SHAPE: there are documents that an index of so many seconds must not be put on. */
 hf_code mongo_ttl_refuse_strangers(mongo_store *store, int64_t seconds, hf_error *err);
+/* For how long a lock of another program has not been renewed, the longest of all; 0: there is
+ * none. */
+hf_code mongo_ttl_longest_gap(mongo_store *store, int64_t *gap_ms, hf_error *err);
 
 /* ---- _ids of other types (ids.c) ---- */
 
