@@ -204,6 +204,58 @@ static void test_a_call_that_fails_leaves_a_keyed_lease(void **state)
     hf_close(other);
 }
 
+/* ---- A lease that another call with its key has made ---- */
+
+static bool keep_left(void *ctx, const hf_record *record)
+{
+    ((hf_record *)ctx)->lease_left_ms = record->lease_left_ms;
+    return false;
+}
+
+static void enter_lease(hf_store *at, const char *name, hf_id ticket, int32_t ttl_ms,
+                        hf_record *out)
+{
+    const hf_session lease = {.id = ticket, .ttl_ms = ttl_ms, .app = "app", .host = "here"};
+    hf_enter enter = bed_enter(lease.id, HF_LIMIT_RW, HF_LIMIT_RW);
+    enter.entry.ticket = ticket;
+    enter.entry.ttl_ms = ttl_ms;
+    enter.lease = &lease;
+    bed_take(at, name, &enter, out);
+}
+
+static void assert_longer_ttl_stays(hf_store *at, const char *name)
+{
+    hf_record first, again;
+    hf_error err;
+    const hf_id ticket = bed_enter((hf_id){{1}}, HF_LIMIT_RW, HF_LIMIT_RW).entry.ticket;
+    enter_lease(at, name, ticket, 30000, &first);
+    record_done(&first);
+    enter_lease(at, name, ticket, 2000, &again);
+    assert_int_equal(again.entries[0].ttl_ms, 30000);
+    record_done(&again);
+    assert_code(HF_OK, at->ops->lease_renew(at, name, ticket, ticket, &again, &err), &err);
+    assert_int_equal(again.entries[0].ttl_ms, 30000);
+    record_done(&again);
+    assert_int_equal(at->ops->look(at, &name, 1, (hf_stamp){0}, false, keep_left, &again, &err),
+                     HF_OK);
+    assert_true(again.lease_left_ms > 20000);
+    enter_lease(at, name, ticket, 40000, &again);
+    assert_int_equal(again.entries[0].ttl_ms, 40000);
+    record_done(&again);
+}
+
+static void test_a_repeat_with_its_key_shortens_no_lease(void **state)
+{
+    (void)state;
+    char until[sizeof bed.uri];
+    assert_longer_ttl_stays(store, bed_name("repeat"));
+    snprintf(until, sizeof until, "%.900s&hfShape=expire-at&hfCollection=until", bed.uri);
+    hf_store *other = bed_store_at(until, 10000);
+    bed_session(other, 10000);
+    assert_longer_ttl_stays(other, bed_name("repeat until"));
+    other->ops->close(other);
+}
+
 int run_ttl_cases(void)
 {
     const struct bed_case ttl_cases[] = {
@@ -212,6 +264,7 @@ int run_ttl_cases(void)
         CASE(test_a_beat_misses_what_is_gone),
         CASE(test_any_text_may_say_who_holds),
         CASE(test_a_call_that_fails_leaves_a_keyed_lease),
+        CASE(test_a_repeat_with_its_key_shortens_no_lease),
     };
     return CASES(ttl_cases);
 }

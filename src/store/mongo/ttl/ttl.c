@@ -27,7 +27,13 @@
 
 #define RACES 3 /* tries again at once, if the document was gone or renewed at the look */
 
-static const char take_text[] = "{'$mergeObjects': ['$$x.new', {'since': '$$NOW', '@': #f}]}";
+/* A lease that is there already, made by another call with its key, keeps the longer ttl: its owner
+ * believes in that. */
+static const char take_text[] =
+    "{'$let': {'vars': {'x': {'new': '$$x.new', 'ttl_ms': {'$cond': ["
+    "{'$eq': ['$ticket', '$$x.new.ticket']}, {'$max': ['$ttl_ms', '$$x.new.ttl_ms']},"
+    " '$$x.new.ttl_ms']}}}, 'in': {'$mergeObjects': ['$$x.new',"
+    " {'since': '$$NOW', 'ttl_ms': '$$x.ttl_ms', '@': #f}]}}}";
 static const char renew_text[] = "{'$mergeObjects': ['$$ROOT', {'@': #f}]}";
 static const char renew_lease_text[] = "{'$mergeObjects': ['$$ROOT', {'@': #r}]}";
 
@@ -226,7 +232,6 @@ static void append_taking(mongo_store *store, const char *name, const hf_step *s
 {
     bson_t x = BSON_INITIALIZER;
     append_new(store, name, step->enter, &x);
-    BSON_APPEND_INT32(&x, "ttl_ms", step->enter->entry.ttl_ms);
     append_text(store, command, "update", take_text, &x);
     BSON_APPEND_BOOL(command, "new", true);
     mongo_append_write_concern(store, command, false);
