@@ -62,6 +62,21 @@ class Standalone(unittest.TestCase):
         self.assertEqual(run.status(30), 65, str(run))
         self.assertRegex(run.errors, "replicaSet=rs7: mongodb at .* belongs to no set: leave out")
 
+    def test_one_that_requires_an_api_version(self):
+        admin = pymongo.MongoClient(self.uri, heartbeatFrequencyMS=600000).admin
+        admin.command("setParameter", 1, requireApiVersion=True)
+        self.addCleanup(admin.command, "setParameter", 1, requireApiVersion=False, apiVersion="1")
+        sign = "&" if "?" in self.uri else "?"
+        for options in ("", sign + "replicaSet=rs0"):
+            for words in (("run", "-w", "1m", "x", "--", "true"), ("doctor",)):
+                run = self.start(Command("--store", self.uri + options, *words))
+                self.assertEqual(run.status(30), 65, str(run))
+                self.assertIn("put hfApi=1 into the URI", run.errors)
+        for protocol in ("queue", "ttl", "sharding"):
+            uri = self.uri_of(Protocol=protocol, Api=1, Collection="api_" + protocol)
+            run = self.start(Command("--store", uri, "run", "x", "--", "true"))
+            self.assertEqual((run.status(30), run.errors), (0, ""))
+
     def test_protocol_ttl_polls(self):
         uri = self.uri_of(Protocol="ttl")
         holder, waiter = (self.start(Worker(uri, "--script", "--name=x")) for _ in range(2))

@@ -95,6 +95,7 @@ static void test_the_history(void **state)
     assert_int_equal(uri.history, MONGO_HISTORY_OFF);
     mongo_uri_done(&uri);
     assert_refused("hfHistory=no", "hfHistory=no: it is 1 or 0");
+    assert_refused("hfApi=2", "hfApi=2: it is 0 or 1");
 }
 
 static void test_shapes(void **state)
@@ -496,6 +497,29 @@ static void test_options_without_effect(void **state)
     assert_ignores("compressors=zlib", NULL);
 }
 
+/* The driver would take a part of it for a host, a port, a database or an option. */
+static void test_signs_in_a_password(void **state)
+{
+    (void)state;
+    static const char *const plain[] = {
+        "mongodb://u:se@cret@a/app",        "mongodb://u:se/cret@a/app",
+        "mongodb://u:12/cret@a/app?foo=1",  "mongodb://u:se?cret@a/app?replicaSet=r",
+        "mongodb://u:se?cr=et@a/app",       "mongodb://u:se?hfcret@a/app",
+        "mongodb+srv://u:se@cret@a.b.c/app"};
+    for (size_t i = 0; i < sizeof plain / sizeof *plain; i++) {
+        assert_int_equal(mongo_uri_read(plain[i], &uri, &err), HF_INVALID);
+        assert_non_null(strstr(err.text, "write @ as %40"));
+        if (strstr(err.text, "cr") || strstr(err.text, "12"))
+            fail_msg("%s: %s", plain[i], err.text);
+    }
+    assert_uri_refused("mongodb://u:se:cret@a/app", "% as %25");
+    static const char *const encoded[] = {
+        "mongodb://u:a%40b%2Fc%3Fd%23e%3Af%25@a:27017/app", "mongodb://u:p@a:27017/app?appName=a@b",
+        "mongodb://a:27017/app?appName=a@b", "mongodb://u:a#b@a:27017/app"};
+    for (size_t i = 0; i < sizeof encoded / sizeof *encoded; i++)
+        assert_names(encoded[i], "a:27017", "app");
+}
+
 /* The driver quotes what it cannot read. */
 static void test_secrets_are_not_quoted(void **state)
 {
@@ -544,6 +568,7 @@ int main(void)
         cmocka_unit_test(test_a_wrong_sign_before_options),
         cmocka_unit_test(test_options_without_effect),
         cmocka_unit_test(test_secrets_are_not_quoted),
+        cmocka_unit_test(test_signs_in_a_password),
     };
     mongoc_init();
     mongoc_log_set_handler(NULL, NULL);

@@ -237,6 +237,16 @@ static bool is_given_up(mongo_connection *connection, int64_t until_ms)
 
 /* ---- Making and ending one ---- */
 
+/* Before the first command, hello included. */
+static void name_api(mongoc_client_t *client, const mongo_uri *uri)
+{
+    if (!uri->api)
+        return;
+    mongoc_server_api_t *api = mongoc_server_api_new(MONGOC_SERVER_API_V1);
+    mongoc_client_set_server_api(client, api, NULL);
+    mongoc_server_api_destroy(api);
+}
+
 mongo_connection *mongo_connection_new(mongo_store *store, const mongoc_uri_t *uri,
                                        const mongo_limits *limits, bool is_hinted,
                                        bson_error_t *error)
@@ -259,6 +269,7 @@ mongo_connection *mongo_connection_new(mongo_store *store, const mongoc_uri_t *u
                                      .is_given_up = is_given_up};
     strcpy(connection->primary, primary);
     mongoc_client_set_error_api(client, MONGOC_ERROR_API_VERSION_2);
+    name_api(client, &store->uri);
     mongoc_client_set_stream_initiator(client, mongo_stream_open, connection);
     hear_of_answers(connection);
     connection->scan.finds_set = mongo_looks_for_a_set(store->uri.driver);

@@ -194,10 +194,21 @@ static bool is_authentication(int64_t code, const bson_error_t *error)
             error->code == MONGOC_ERROR_CLIENT_AUTHENTICATE);
 }
 
+static hf_code want_of_api(const mongo_store *store, const mongo_call *call,
+                           const bson_error_t *error, hf_error *err)
+{
+    return word_with(store, call, HF_INVALID, error->message,
+                     "it takes only commands that name a version of the Stable API "
+                     "(requireApiVersion): put hfApi=1 into the URI",
+                     "", err);
+}
+
 hf_code mongo_fault(mongo_store *store, const mongo_call *call, const bson_error_t *error,
                     const bson_t *reply, hf_error *err)
 {
     int64_t code = reply ? mongo_int_at(reply, "code", 0) : 0;
+    if (strstr(error->message, MONGO_WANTS_API))
+        return want_of_api(store, call, error, err);
     hf_code meaning = code ? judge_server((int32_t)code, call->writes) : judge(error, call->writes);
     if (meaning == HF_DENIED && is_authentication(code ? code : error->code, error) &&
         !mongo_refusal_judges(&store->refusal, kernel_ms(CLOCK_MONOTONIC)))

@@ -62,6 +62,8 @@ bool mongo_hello_takes_writes(const bson_t *hello)
 
 static const char *what_it_is(const bson_t *hello)
 {
+    if (strstr(mongo_text_at(hello, "errmsg", ""), MONGO_WANTS_API))
+        return "a server that says: the " MONGO_WANTS_API;
     if (!mongo_true_at(hello, "ok"))
         return "starting or ending";
     if (mongo_hello_takes_writes(hello))

@@ -11,6 +11,8 @@
 #include <stdint.h>
 
 #define MONGO_HOST_SIZE 280 /* "host:port" */
+/* What a server says that refuses commands which name no version of the Stable API. */
+#define MONGO_WANTS_API "apiVersion parameter is required"
 
 typedef enum mongo_said {
     MONGO_SILENT,

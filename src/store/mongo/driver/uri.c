@@ -81,6 +81,7 @@ static const special keys[] = {
     {KEY("hfPollMS", "ttl document sharding", NUMBER, poll_ms), .most = 3600000},
     {KEY("hfStreamWrites", "ttl document sharding", NUMBER, stream_writes), .most = INT32_MAX},
     {KEY("hfNamePrefix", "queue ttl sharding", PREFIX, name_prefix)},
+    {KEY("hfApi", "queue ttl document sharding", WORD, api), .words = {"0", "1"}},
     {KEY("hfHistory", "queue ttl document sharding", WORD, history),
      .words = {[MONGO_HISTORY_ON] = "1", [MONGO_HISTORY_OFF] = "0"}},
     {KEY("hfLockField", "document", FIELD, lock_field)},
@@ -226,7 +227,7 @@ static hf_code set_key(mongo_uri *out, const char *name, const char *value, hf_e
     return error_set(
         err, HF_INVALID,
         "unknown key %.80s in the URI: known are hfProtocol, hfCollection, "
-        "hfWeakWrites, hfNamePrefix, hfHistory, and for protocol ttl hfShape, hfTimeField, "
+        "hfWeakWrites, hfNamePrefix, hfHistory, hfApi, and for protocol ttl hfShape, hfTimeField, "
         "hfOwnerField, "
         "hfExpireAfterSeconds, for document hfLockField, hfTimeField, hfTokenField, "
         "hfElement, hfLockIdType, hfTimeMeans, hfNoTimeMeans, hfRefreshMS, hfStaleMultiplier, "
@@ -457,17 +458,63 @@ static void mask_quoted(char *message)
     memmove(from + 1, to, strlen(to) + 1);
 }
 
+static const char encode[] = "write @ as %40, : as %3A, / as %2F, ? as %3F, # as %23, % as %25";
+
+static bool has_between(const char *from, const char *end, char sign)
+{
+    return memchr(from, sign, (size_t)(end - from));
+}
+
+/* An option whose @ ends a password that a ? has cut: what is before it is no key, or what is
+ * behind it is a path. */
+static bool ends_a_password(const char *item, size_t length)
+{
+    const char *end = item + length, *at = memchr(item, '@', length);
+    return at && (!has_between(item, at, '=') || has_between(at, end, '/'));
+}
+
+static bool has_plain_sign(const char *text)
+{
+    const char *from = strstr(text, "://");
+    if (!from)
+        return false;
+    from += 3;
+    const char *hosts = from + strcspn(from, "/?"), *options = from + strcspn(from, "?");
+    const char *at = memchr(from, '@', (size_t)(hosts - from));
+    bool is_plain = has_between(hosts, options, '@') || (at && has_between(at + 1, hosts, '@'));
+    while (!at && !is_plain && *options) {
+        size_t length = strcspn(++options, "&");
+        is_plain = ends_a_password(options, length);
+        options += length;
+    }
+    return is_plain;
+}
+
+/* The driver would take a part of the password for hosts, a database or options, and texts would
+ * show it. */
+static hf_code check_password(const char *text, hf_error *err)
+{
+    if (!has_plain_sign(text))
+        return HF_OK;
+    return error_set(err, HF_INVALID,
+                     "the MongoDB URI cannot be read: its user or its password has a sign that "
+                     "has another meaning there: %s",
+                     encode);
+}
+
 static hf_code read_driver(mongo_uri *out, const char *rest, hf_error *err)
 {
     bson_error_t error;
     out->driver = mongoc_uri_new_with_error(rest, &error);
     if (!out->driver) {
-        if (strchr(rest, '@'))
+        bool has_user = strchr(rest, '@');
+        if (has_user)
             mask_quoted(error.message);
         return error_set(err, HF_INVALID,
                          "the MongoDB URI cannot be read: %s; it is like "
-                         "mongodb://HOST:PORT,HOST:PORT/DATABASE?replicaSet=NAME",
-                         error.message);
+                         "mongodb://HOST:PORT,HOST:PORT/DATABASE?replicaSet=NAME%s%s",
+                         error.message, has_user ? "; in a user and a password " : "",
+                         has_user ? encode : "");
     }
     const char *database = mongoc_uri_get_database(out->driver);
     out->database = alloc_text(database && database[0] ? database : "holdfast");
@@ -480,7 +527,9 @@ hf_code mongo_uri_read(const char *text, mongo_uri *out, hf_error *err)
 {
     char *rest = alloc_array(NULL, strlen(text) + 1, 1);
     *out = (mongo_uri){.protocol = MONGO_QUEUE};
-    hf_code code = split(out, text, rest, err);
+    hf_code code = check_password(text, err);
+    if (!code)
+        code = split(out, text, rest, err);
     if (!code)
         code = check_keys(out, err);
     if (!code)

@@ -67,6 +67,7 @@ typedef struct mongo_uri {
     int64_t expiry_ms;
     int64_t command_ms; /* hfCommandMS: how long a command may take on the server */
     char *name_prefix;  /* hfNamePrefix, or NULL */
+    unsigned api;       /* hfApi: the version of the Stable API that commands name; 0: none */
     unsigned history;   /* hfHistory: whether turns that have ended are kept */
     char *process;      /* hfProcess, or NULL */
     char *lock_session; /* hfLockSession: 24 lower-case hexadecimal digits, or NULL */
