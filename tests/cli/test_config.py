@@ -143,8 +143,8 @@ class Precedence(Config):
         for words in (["run", "x", "--", "true"], ["list"], ["doctor"], ["bench"], ["serve"]):
             done = self.under_system_file(system, theirs, *AS_POWERLESS, *words)
             self.assertEqual((done.returncode, done.stdout), (65, ""), words)
-            self.assertRegex(done.stderr, "^holdfast: no store is named, and %s, which may name one for all "
-                             "users, cannot be read: Permission denied; name a store with --store or "
+            self.assertRegex(done.stderr, "^holdfast: no store is named, and %s, which may name one, "
+                             "cannot be read: Permission denied; name a store with --store or "
                              "HOLDFAST_STORE .private: .*or ask for the right to read that file\n$" % system)
         done = self.under_system_file(system, theirs, *AS_POWERLESS, "--store", "prod", "list")
         self.assertEqual(done.returncode, 65)
@@ -167,6 +167,18 @@ class Precedence(Config):
         done = self.under_system_file(system, theirs, *AS_POWERLESS, "--store", self.store,
                                       "--name-prefix", "", "list")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+    def test_where_a_store_is_named_nobody_needs_the_users_file(self):
+        """As where HOME is another user's, in a container."""
+        mine = self.write("store = memory:\n", self.path("home/holdfast/config"), mode=0)
+        self.env["HOLDFAST_CONFIG"], self.env["XDG_CONFIG_HOME"] = "", self.path("home")
+        for folder in (self.folder, self.path("home"), self.path("home/holdfast")):
+            os.chmod(folder, 0o755)
+        as_nobody = {"preexec_fn": lambda: os.setuid(65534)} if os.getuid() == 0 else {}
+        done = self.check(0, "--store", "memory:", "run", "x", "--", "true", **as_nobody)
+        self.assertIn("%s cannot be read: Permission denied; if it sets name-prefix" % mine, done.err)
+        self.assertIn("no store is named, and %s, which may name one, cannot be read" % mine,
+                      self.check(65, "run", "x", "--", "true", **as_nobody).err)
 
     def test_the_group_of_the_system_file_may_read_a_password(self):
         system = self.find_system_file()

@@ -175,6 +175,7 @@ class Usage(cli.Case):
             ("too long", "run", "-w", "9" * 30, *x),
             ("too long", "run", "-w", "9223372036854775807ms", *x),
             ("too long", "run", "-w", "876001h", *x),
+            ("too long", "run", "-w", "99999999999d", *x),
             ("out of range: 1s to 1h", "--ttl", "999ms", "run", *x),
             ("out of range: 1s to 1h", "run", "--ttl", "3601", *x),
             ("out of range: 0 to 255", "run", "-E", "256", *x),

@@ -242,29 +242,29 @@ static void refuse_file(const config_file *f)
 
 /* ---- All of them ---- */
 
-static void hear_users_file(config *c)
+/* Which store a file names that cannot be read, nobody can know, and must not take another one
+ * instead. Only some users may be able to read the system's file; that of the user may lie in a
+ * folder of another one, as where a container keeps HOME. */
+static void pass_over_hidden(config *c, const config_file *f)
 {
-    char *folder = folder_find("XDG_CONFIG_HOME", ".config");
-    const config_file *f = folder ? hear_file(c, text_print("%s/config", folder)) : NULL;
-    if (f && f->error && is_there(f))
-        refuse_file(f);
-    free(folder);
-}
-
-/* Only some users may be able to read the system's file. Which store it names for all of them, the
- * others cannot know, and must not take one of their own instead. */
-static void hear_systems_file(config *c)
-{
-    const config_file *f = hear_file(c, text_copy(SYSTEM_CONFIG));
     if (!f->error || !is_there(f))
         return;
-    c->hidden = f;
-    c->hides_store = !c->values[SETTING_STORE].text;
-    if (!c->hides_store)
+    if (!c->hidden)
+        c->hidden = f;
+    if (c->values[SETTING_STORE].text)
         return;
+    c->hides_store = true;
     char *from = text_print("%s, not readable", f->path);
     offer(&c->values[SETTING_STORE], from, STORE_NONE);
     free(from);
+}
+
+static void hear_users_file(config *c)
+{
+    char *folder = folder_find("XDG_CONFIG_HOME", ".config");
+    if (folder)
+        pass_over_hidden(c, hear_file(c, text_print("%s/config", folder)));
+    free(folder);
 }
 
 void config_settle(config *c)
@@ -273,7 +273,7 @@ void config_settle(config *c)
     hear_environment(c);
     if (!named || !*named) {
         hear_users_file(c);
-        hear_systems_file(c);
+        pass_over_hidden(c, hear_file(c, text_copy(SYSTEM_CONFIG)));
         return;
     }
     const config_file *f = hear_file(c, text_copy(named));

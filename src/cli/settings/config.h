@@ -47,8 +47,8 @@ typedef struct config {
     size_t n_stores;
     config_file files[MOST_CONFIG_FILES]; /* the one that counts more comes first */
     size_t n_files;
-    const config_file *hidden; /* the system's file, if it is there and cannot be read; or NULL */
-    bool hides_store;          /* it is, and nothing else names a store, which is then `none` */
+    const config_file *hidden; /* the first that is there and cannot be read; or NULL */
+    bool hides_store;          /* there is one, and no other names a store, which is then `none` */
 } config;
 
 const char *config_key(setting which);

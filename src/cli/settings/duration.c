@@ -8,7 +8,8 @@
 
 #define LONGEST_MS (INT64_C(876000) * 3600 * 1000) /* a hundred years: sums of it fit */
 
-static const char shape[] = "is not a duration: write 500ms, 10s, 2m, 1h, or seconds such as 1.5";
+static const char shape[] =
+    "is not a duration: write 500ms, 10s, 2m, 1h, 7d, or seconds such as 1.5";
 
 /* One unit in ms; 0: no such unit. */
 static int64_t unit_of(const char *text)
@@ -16,7 +17,7 @@ static int64_t unit_of(const char *text)
     static const struct {
         const char *name;
         int64_t ms;
-    } units[] = {{"", 1000}, {"s", 1000}, {"ms", 1}, {"m", 60000}, {"h", 3600000}};
+    } units[] = {{"", 1000}, {"s", 1000}, {"ms", 1}, {"m", 60000}, {"h", 3600000}, {"d", 86400000}};
     for (size_t i = 0; i < sizeof units / sizeof units[0]; i++)
         if (!strcmp(text, units[i].name))
             return units[i].ms;

@@ -172,9 +172,9 @@ static void refuse_no_store(const config *c)
 {
     const config_file *hidden = c->hidden;
     if (c->hides_store)
-        value_refuse("no store is named, and %s, which may name one for all users, cannot be "
-                     "read: %s; name a store with --store or HOLDFAST_STORE (" STORE_PRIVATE
-                     ": " OWN_FILE "), or ask for the right to read that file",
+        value_refuse("no store is named, and %s, which may name one, cannot be read: "
+                     "%s; name a store with --store or HOLDFAST_STORE (" STORE_PRIVATE ": " OWN_FILE
+                     "), or ask for the right to read that file",
                      hidden->path, strerror(hidden->error));
     value_refuse("%s says that no store is the default: name one with --store or HOLDFAST_STORE",
                  c->values[SETTING_STORE].from);
