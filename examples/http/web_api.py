@@ -39,6 +39,8 @@ def call(method, path, body=None, **headers):
             with urllib.request.urlopen(request, timeout=60) as answer:
                 return json.loads(answer.read() or "null")
         except urllib.error.HTTPError as error:
+            if error.code == 410 and method == "DELETE" and left < TRIES - 1:
+                return None  # an earlier request, whose answer did not come, has released it
             if error.code not in (502, 503, 504) or not left:
                 raise
         except OSError as error:

@@ -86,6 +86,7 @@ typedef struct sharding_memory {
     hf_id ts, election;
     int64_t when_ms, ping_ms;
     hf_dbtime server_time; /* not earlier than the ping was read, by the primary of that election */
+    hf_mono read_at;       /* when that time had come, on our own clock */
     hf_mono seen_at;       /* not earlier either, on our own clock, whatever primary it was */
     bool has_moved;        /* that was at a primary before: only our own clock counts from there */
 } sharding_memory;

@@ -23,6 +23,7 @@ static void remember_server(sharding_memory *memory, const sharding_server *serv
 {
     memory->election = server->election;
     memory->server_time = server->local_time;
+    memory->read_at = server->arrived;
 }
 
 static void remember(sharding_memory *memory, const sharding_look *look)
@@ -80,12 +81,19 @@ static int64_t half(int64_t ms)
     return ms / 2 + ms % 2;
 }
 
+/* Whether it was asked after the answer that is remembered had come. Several threads look, and the
+ * answer to one may come late. */
+static bool is_later(const sharding_memory *memory, const sharding_server *server)
+{
+    return mono_reached(memory->read_at, mono_add_ms(server->arrived, -server->round_trip_ms - 1));
+}
+
 static bool is_over_there(const sharding_memory *memory, const sharding_server *server,
                           int64_t expiry_ms, bool *went_back)
 {
     int64_t passed_ms = server->local_time.ms - memory->server_time.ms;
-    *went_back = passed_ms < 0;
-    return !*went_back && passed_ms - half(server->round_trip_ms) >= expiry_ms;
+    *went_back = passed_ms < 0 && is_later(memory, server);
+    return passed_ms >= 0 && passed_ms - half(server->round_trip_ms) >= expiry_ms;
 }
 
 static bool is_over_here(const sharding_memory *memory, const sharding_server *server,

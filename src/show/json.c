@@ -61,6 +61,11 @@ static void put_time(json_t *object, const char *key, int64_t unix_ms)
     free(text);
 }
 
+static void put_lease(json_t *object, int64_t left_ms)
+{
+    json_put(object, "lease_left_ms", left_ms ? json_integer((json_int_t)left_ms) : json_null());
+}
+
 static json_t *of_entry(const hf_entry_info *entry)
 {
     json_t *out = json_object_new();
@@ -70,7 +75,7 @@ static json_t *of_entry(const hf_entry_info *entry)
     json_put_number(out, "token", entry->token);
     json_put_number(out, "permits", entry->permits);
     put_time(out, "since", board_since(entry));
-    json_put_number(out, "lease_left_ms", entry->lease_left_ms);
+    put_lease(out, entry->lease_left_ms);
     if (entry->position)
         json_put_number(out, "position", (int64_t)entry->position);
     return out;
@@ -225,7 +230,7 @@ json_t *json_of_session(const hf_session_info *info)
     json_put_number(out, "pid", info->pid);
     put_time(out, "started", info->started_ms);
     json_put_number(out, "ttl_ms", info->ttl_ms);
-    json_put_number(out, "lease_left_ms", info->lease_left_ms);
+    put_lease(out, info->lease_left_ms);
     json_put(out, "dead", json_boolean(info->dead));
     return out;
 }

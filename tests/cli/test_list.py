@@ -419,7 +419,7 @@ class OnATerminal(cli.TerminalCase):
         self.assertNotIn("\x1b", "\n".join(self.lines()))
         self.check(0, "--ttl", "1s", "acquire", "over")
         deadline = time.monotonic() + cli.PATIENCE
-        while not any(holder["lease_left_ms"] < 0 for lock in self.json("list", "--json")
+        while not any((holder["lease_left_ms"] or 0) < 0 for lock in self.json("list", "--json")
                       for holder in lock["holders"]):
             self.assertLess(time.monotonic(), deadline)
         lines = self.lines(columns=60)

@@ -2,8 +2,10 @@
 script runs its command under the lock."""
 # SPDX-License-Identifier: Apache-2.0
 import concurrent.futures
+import http.server
 import json
 import os
+import threading
 import time
 import unittest
 import urllib.error
@@ -137,6 +139,34 @@ class Http(bed.Case):
         self.assertIn("no lock service answers at http://127.0.0.1:1",
                       json.loads(refused.exception.read())["detail"])
         refused.exception.close()
+
+    def test_the_web_api_repeats_a_release(self):
+        """One that got no answer was done, and without a queue nothing remembers that."""
+        statuses = [201, 503, 410]
+
+        class Service(http.server.BaseHTTPRequestHandler):
+            def do_POST(self):
+                self.rfile.read(int(self.headers.get("Content-Length", 0)))
+                body = json.dumps({"lease": "x", "token": 7, "waited_ms": 0, "detail": "no"}).encode()
+                self.send_response(statuses.pop(0))
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            do_DELETE = do_POST
+
+            def log_message(self, *words):
+                pass
+
+        service = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Service)
+        thread = threading.Thread(target=service.serve_forever)
+        thread.start()
+        self.addCleanup(thread.join)
+        self.addCleanup(service.server_close)
+        self.addCleanup(service.shutdown)
+        self.env["HOLDFAST_URL"] = "http://127.0.0.1:%d" % service.server_port
+        self.assertEqual(self.ask(self.api() + "/resource/report")["visits"], 1)
+        self.assertEqual(statuses, [])
 
     def test_the_web_api_with_a_store_that_cannot_be(self):
         program = os.path.join(bed.EXAMPLES, "http", "web_api.py")

@@ -245,6 +245,7 @@ static void test_a_clock_that_went_back_is_told_and_kept(void **state)
 {
     manager *m = *state;
     look_at(m, 5000);
+    m->server.arrived.ns = 2000000;
     assert_int_equal(look_at(m, 4999), SHARDING_NOT_EXPIRED);
     assert_true(m->went_back);
     assert_int_equal(m->history.memories->server_time.ms, 5000);
@@ -284,6 +285,24 @@ static void test_a_slow_reply_is_no_clock_that_went_back(void **state)
     m->server.round_trip_ms = 4000;
     assert_int_equal(look_at(m, 5001), SHARDING_NOT_EXPIRED);
     assert_false(m->went_back);
+}
+
+/* Of two threads, the one whose answer came first was asked second. */
+static void test_a_late_reply_is_no_clock_that_went_back(void **state)
+{
+    manager *m = *state;
+    m->server.arrived.ns = 1000 * 1000000LL;
+    look_at(m, 5000);
+    m->server.arrived.ns = 1003 * 1000000LL;
+    m->server.round_trip_ms = 10;
+    sharding_look look = {m->name, &m->lock, m->ping_ms, &m->server};
+    m->server.local_time.ms = 4999;
+    assert_int_equal(sharding_judge(&m->history, &look, -2000, &m->went_back),
+                     SHARDING_NOT_EXPIRED);
+    assert_false(m->went_back);
+    m->server.arrived.ns = 1012 * 1000000LL;
+    look_at(m, 4999);
+    assert_true(m->went_back);
 }
 
 /* A standalone server: an error, and nothing remembered. */
@@ -380,6 +399,7 @@ int main(void)
         TEST(test_a_clock_that_went_back_expires_nothing_at_any_expiry),
         TEST(test_half_of_the_round_trip_is_taken_off),
         TEST(test_a_slow_reply_is_no_clock_that_went_back),
+        TEST(test_a_late_reply_is_no_clock_that_went_back),
         TEST(test_a_primary_without_an_election_is_an_error),
         TEST(test_each_lock_has_a_memory_of_its_own),
         TEST(test_what_was_forgotten_is_seen_anew),
