@@ -82,7 +82,8 @@ static bool refuse(const reader *r, const char *field, const char *expected)
     }
     error_set(r->err, HF_SHAPE,
               "document %s in collection %s is not Holdfast's: field %s%s%.10s%s%s should be %s; "
-              "it was left alone: move it away, or use another collection",
+              "it was left alone, as it may be in use: find out whose it is, or use another "
+              "collection",
               r->id, r->collection, r->list ? r->list : "", r->list ? "." : "",
               r->key ? r->key : "", r->key ? "." : "", field, expected);
     return false;

@@ -114,6 +114,22 @@ class OthersDocuments(OnASet):
             self.assertEqual(told.count("is not Holdfast's"), 1, told)
 
 
+class Collations(OnASet):
+    """By one that knows no case, two names would be one lock."""
+
+    def test_they_are_refused_before_two_names_are_one(self):
+        for protocol, name in (("queue", "holdfast.locks"), ("ttl", "locks")):
+            self.db.create_collection(name, collation={"locale": "en", "strength": 2})
+            uri = self.store(Protocol=protocol)
+            first = self.run_command("run", "-n", "Job", "--", "true", uri=uri,
+                                     status=0 if protocol == "queue" else 65)
+            for wait in ("-n", "-w30s"):
+                told = self.run_command("run", wait, "job", "--", "true", uri=uri, status=65).errors
+                self.assertIn("locks has a collation", told)
+            if protocol == "queue":
+                self.assertEqual(self.db[name].find_one()["queue"], [], first)
+
+
 class ForeignIndexes(OnASet):
     """A clash in a unique index of the application's says nothing about who holds."""
 

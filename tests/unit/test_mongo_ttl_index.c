@@ -390,6 +390,20 @@ static void test_an_index_on_the_date_of_their_beginning_is_refused(void **state
 }
 
 /* One that removes at once, before or behind another. */
+/* Names that differ would be one lock. */
+static void test_a_collation_is_refused(void **state)
+{
+    (void)state;
+    hf_error err;
+    assert_int_equal(
+        try_to_settle("{'ok': 1, 'cursor': {'firstBatch': [{'key': {'_id': 1}, 'collation':"
+                      " {'locale': 'en', 'strength': 2}}, {" ON_UPDATED
+                      ", 'expireAfterSeconds': 90}]}}",
+                      &err),
+        HF_INVALID);
+    assert_non_null(strstr(err.text, "app.locks has a collation"));
+}
+
 static void test_the_shortest_counts_down_to_nothing(void **state)
 {
     (void)state;
@@ -580,6 +594,7 @@ int main(void)
         TEST(test_an_odd_id_is_told_when_it_is_settled),
         TEST(test_a_ttl_longer_than_the_index_is_refused),
         TEST(test_an_index_on_the_date_of_their_beginning_is_refused),
+        TEST(test_a_collation_is_refused),
         TEST(test_the_shortest_counts_down_to_nothing),
         TEST(test_a_part_of_a_second_counts_as_one),
         TEST(test_an_index_without_a_time_is_none),

@@ -13,6 +13,8 @@
 #include "store/mongo/queue/state.h"
 #include "store/mongo/shared/look.h"
 
+#include <stdio.h>
+
 #define WIRE_5_1 14 /* the first server with $tsSecond and $tsIncrement */
 
 pipeline_clock mongo_clock_of(mongo_store *store)
@@ -170,14 +172,29 @@ static hf_code change(mongo_store *store, const mongo_call *call, const hf_step 
     return code;
 }
 
+/* By a collation the server finds another name's record. What stands in it now is left again. */
+static hf_code refuse_other_name(const mongo_store *store, const char *name, hf_record *out,
+                                 hf_error *err)
+{
+    char other[HF_NAME_MAX + 1];
+    snprintf(other, sizeof other, "%s", out->name);
+    record_done(out);
+    return error_set(err, HF_SHAPE,
+                     "%.120s.%.120s has a collation by which the names \"%.80s\" and \"%.80s\" "
+                     "are one: use a collection without one (hfCollection)",
+                     store->uri.database, store->uri.collection, name, other);
+}
+
 static hf_code read_value(mongo_store *store, const char *name, const bson_t *answer,
                           hf_record *out, hf_error *err)
 {
     bson_t value;
-    if (mongo_view(answer, "value", &value))
-        return document_to_record(&value, store->uri.collection, out, err);
-    record_init(out, name);
-    return HF_OK;
+    if (!mongo_view(answer, "value", &value)) {
+        record_init(out, name);
+        return HF_OK;
+    }
+    hf_code code = document_to_record(&value, store->uri.collection, out, err);
+    return code || strcmp(out->name, name) == 0 ? code : refuse_other_name(store, name, out, err);
 }
 
 /* This step, or an earlier copy of it, wrote the ticket that the document shows. */

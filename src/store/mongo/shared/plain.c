@@ -33,7 +33,8 @@ hf_code mongo_plain_shape(const mongo_store *store, const char *name, const char
 {
     return error_set(err, HF_SHAPE,
                      "%.120s, _id \"%.80s\": field %.80s: expected %s: this is no lock of protocol "
-                     "%s; it is left alone, remove it or use another collection",
+                     "%s; it is left alone, as it may be another program's lock or data: find out "
+                     "whose it is, or use another collection",
                      store->uri.collection, name, field, expected, store->base.protocol);
 }
 

@@ -23,6 +23,7 @@ struct mongo_ttl_index {
     int64_t foreign_ms; /* how long other programs' documents last */
     int64_t least_s;    /* see findings */
     int64_t since_s;    /* see findings */
+    bool has_collation; /* see findings */
     hf_mono read_at;
     bool has_warned; /* that they may not be read */
 };
@@ -45,12 +46,13 @@ static const char *field_of(const mongo_store *store)
 
 /* What the indexes say about other programs' documents. */
 typedef struct findings {
-    int64_t seconds; /* expireAfterSeconds; -1: there is no such index for all documents */
-    bool is_partial; /* there is one for some */
-    int64_t least_s; /* the shortest of all, partial ones too; -1: there is none */
-    int64_t since_s; /* the time of one on `since`; -1: there is none */
-    hf_mono read_at; /* when the reading began */
-    bool is_denied;  /* the client may not read them, so nothing is known */
+    int64_t seconds;    /* expireAfterSeconds; -1: there is no such index for all documents */
+    bool is_partial;    /* there is one for some */
+    int64_t least_s;    /* the shortest of all, partial ones too; -1: there is none */
+    int64_t since_s;    /* the time of one on `since`; -1: there is none */
+    bool has_collation; /* of names, so that several may be one lock */
+    hf_mono read_at;    /* when the reading began */
+    bool is_denied;     /* the client may not read them, so nothing is known */
 } findings;
 
 /* MongoDB removes documents by no other kind of index: it ignores "hashed" and "2d". */
@@ -68,6 +70,8 @@ static void note_index(const mongo_store *store, const bson_t *index, findings *
     int64_t seconds = mongo_int_at(index, "expireAfterSeconds", -1);
     if (seconds >= 0 && is_on("since", index))
         out->since_s = seconds;
+    if (is_on("_id", index) && bson_has_field(index, "collation"))
+        out->has_collation = true;
     if (seconds < 0 || !is_on(field_of(store), index))
         return;
     if (out->least_s < 0 || seconds < out->least_s)
@@ -126,6 +130,7 @@ static void adopt(mongo_store *store, const findings *found)
     store->ttl->foreign_ms = foreign_ms_of(store, found);
     store->ttl->least_s = found->least_s;
     store->ttl->since_s = found->since_s;
+    store->ttl->has_collation = found->has_collation;
     store->ttl->read_at = found->read_at;
     store->ttl->knows_index = true;
     pthread_mutex_unlock(&store->mutex);
@@ -186,12 +191,23 @@ static hf_code refuse_index_on_since(const mongo_store *store, int64_t since_s, 
                      store->uri.database, store->uri.collection, (long long)since_s);
 }
 
+static hf_code refuse_collation(const mongo_store *store, hf_error *err)
+{
+    return error_set(err, HF_INVALID,
+                     "%.120s.%.120s has a collation, by which names that differ can be one lock, "
+                     "such as Job and job: use a collection without one (hfCollection)",
+                     store->uri.database, store->uri.collection);
+}
+
 /* A partial index counts, too, because we cannot know which documents it covers. */
 hf_code mongo_ttl_check_lease(mongo_store *store, int64_t ttl_ms, hf_error *err)
 {
     pthread_mutex_lock(&store->mutex);
     int64_t least_s = store->ttl->least_s, since_s = store->ttl->since_s;
+    bool has_collation = store->ttl->has_collation;
     pthread_mutex_unlock(&store->mutex);
+    if (has_collation)
+        return refuse_collation(store, err);
     if (since_s >= 0)
         return refuse_index_on_since(store, since_s, err);
     if (fits(store, least_s, ttl_ms))
@@ -217,7 +233,7 @@ static bool is_fresh(mongo_store *store)
     MUTEX_SCOPE(&store->mutex);
     const struct mongo_ttl_index *index = store->ttl;
     hf_mono due = mono_add_ms(index->read_at, store->config.ttl_ms);
-    return index->knows_index && index->since_s < 0 &&
+    return index->knows_index && index->since_s < 0 && !index->has_collation &&
            fits(store, index->least_s, store->config.ttl_ms) &&
            !mono_reached(due, mongo_mono(store));
 }
