@@ -83,6 +83,7 @@ class Verbs(cli.Case):
     def test_every_topic_of_the_doctor(self):
         sources = [read("src", *path) for path in (
             ("store", "mongo", "doctor.c"), ("store", "mongo", "doctor_members.c"),
+            ("store", "mongo", "doctor_place.c"),
             ("store", "sqlite", "doctor.c"), ("store", "memory", "memory.c"),
             ("client", "api", "inspect.c"), ("client", "wait", "deadlock.c"),
             ("cli", "verbs", "cmd_doctor.c"))]

@@ -130,6 +130,45 @@ class Collations(OnASet):
                 self.assertEqual(self.db[name].find_one()["queue"], [], first)
 
 
+class Doctor(OnASet):
+    """It does what a lock does, and looks at where that happens."""
+
+    def told(self, status, **keys):
+        return "\n".join(self.run_command("doctor", uri=self.store(**keys), status=status).lines)
+
+    def test_where_locks_can_be_had_it_takes_some_and_leaves_nothing(self):
+        self.db.users.insert_one({"_id": "x", "name": "y"})
+        for keys in ({}, {"Protocol": "ttl"}, {"Protocol": "sharding"},
+                     {"Protocol": "document", "Collection": "users"},
+                     {"Protocol": "document", "Collection": "users", "Element": "lines.id"}):
+            told = self.told(0, **keys)
+            self.assertRegex(told, "(?m)^ok +trial lock ")
+            self.assertNotRegex(told, "(?m)^[A-Za-z]+ +collection ")
+        for name in ("locks", "sessions", "lockpings"):
+            self.assertEqual(self.db[name].count_documents({}), 0, name)
+        self.assertEqual(list(self.db.users.find()), [{"_id": "x", "name": "y"}])
+
+    def test_where_none_can_be_had_it_says_so(self):
+        kinds = (({"viewOn": "users", "pipeline": []}, "no collection of documents .view."),
+                 ({"timeseries": {"timeField": "at"}}, "no collection of documents .timeseries."),
+                 ({"capped": True, "size": 4096}, "locks is capped"),
+                 ({"collation": {"locale": "en", "strength": 2}}, "locks has a collation"),
+                 ({"validator": {"email": {"$exists": True}}}, "it cannot be taken: .*failed validation"))
+        for options, told in kinds:
+            self.db.drop_collection("locks")
+            self.db.create_collection("locks", **options)
+            self.assertRegex(self.told(1), "(?m)^DANGER .*" + told)
+
+    def test_other_programs_there(self):
+        self.db.locks.insert_many([{"_id": n, "email": "%d@example.org" % n} for n in range(3)])
+        self.assertRegex(self.told(0), "LOOK +collection +locks has 3 documents that are not Holdfast's")
+        self.db.locks.create_index("email", unique=True)
+        self.db.sessions.create_index("expires_at", expireAfterSeconds=9, name="theirs")
+        told = self.told(1)
+        self.assertIn("locks has the unique index email_1", told)
+        self.assertIn("sessions has the TTL index theirs", told)
+
+
 class ForeignIndexes(OnASet):
     """A clash in a unique index of the application's says nothing about who holds."""
 

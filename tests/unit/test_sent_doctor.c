@@ -55,7 +55,8 @@ static void give_the_rest(void)
     answers_give_always("replSetGetConfig",
                         "{'ok': 1, 'config': {'settings': {'electionTimeoutMillis': 1000}}}");
     answers_give_always("replSetGetStatus", MEMBERS("1", "1"));
-    answers_give_always("aggregate", "{'ok': 1, 'cursor': {'id': {'$numberLong': '4711'}}}");
+    answers_give_always("aggregate",
+                        "{'ok': 1, 'cursor': {'id': {'$numberLong': '4711'}, 'firstBatch': []}}");
     answers_give_always("killCursors", WELL);
     answers_give_always("ping", WELL);
     answers_give_always("findAndModify", WELL);
@@ -66,6 +67,8 @@ static void give_the_rest(void)
     answers_give_always("createIndexes", WELL);
     answers_give_always("insert", WELL);
     answers_give_always("serverStatus", WELL);
+    answers_give_always("listCollections", NO_ID);
+    answers_give_always("listIndexes", "{'ok': 0, 'code': 26}");
     answers_give_always("hello", HELLO("1700000000000"));
 }
 
@@ -92,13 +95,26 @@ static void test_queue(void **state)
     transcript_end("doctor-queue");
 }
 
+/* The trial lock, taken and renewed. */
+static void give_trial(void)
+{
+    for (int i = 0; i < 2; i++)
+        answers_give("findAndModify",
+                     "{'ok': 1, 'value': {'_id': 'holdfast doctor abababababababababababab',"
+                     " 'acquirer': 'doctor@:0/abababababababababababab', 'ttl_ms': 1000,"
+                     " 'ticket': {'$oid': 'abababababababababababab'},"
+                     " 'updated': {'$date': {'$numberLong': '1700000000000'}}}}");
+}
+
 static void test_ttl(void **state)
 {
     (void)state;
     open_with("&hfProtocol=ttl");
+    give_trial();
     look();
     answers_close(store);
     store = answers_open("&hfProtocol=ttl");
+    give_trial();
     answers_give("find", NO_ID); /* of the history */
     answers_give("find", ODD_ID);
     look();

@@ -356,6 +356,7 @@ static void find_writes(doctor *to)
         doctor_tell_unknown(to, "write concern", &error);
     else if (code)
         doctor_tell(to, "write concern", true, "a majority write fails: %s", error.text);
+    to->cannot_write = code != HF_OK;
     if (code)
         return;
     if (!to->store->uri.weak)
@@ -376,6 +377,11 @@ static void find_names_of_locks(doctor *to)
         "one that gives the same name to Holdfast do not exclude each other: write _id as a "
         "string",
         to->store->uri.collection, id);
+}
+
+static void find_place(doctor *to)
+{
+    doctor_find_place(to, sessions_of(to->store));
 }
 
 /* Whether the server says by which clock it judges the dead: protocol sharding asks it. */
@@ -400,8 +406,10 @@ static const struct look {
         *topic; /* NULL: of what concerns one protocol only, nothing is said without a find */
     void (*find)(doctor *to);
 } looks[] = {
-    {"members", doctor_find_members}, {"notices", find_notices},   {"history", find_history},
-    {"write concern", find_writes},   {NULL, find_names_of_locks}, {"clock", doctor_find_clocks},
+    {"members", doctor_find_members}, {"notices", find_notices},
+    {"history", find_history},        {"write concern", find_writes},
+    {"collection", find_place},       {"trial lock", doctor_find_trial},
+    {NULL, find_names_of_locks},      {"clock", doctor_find_clocks},
     {NULL, find_judging_clock},
 };
 

@@ -10,6 +10,7 @@ typedef struct doctor {
     hf_finding_fn each;
     void *ctx;
     bool stopped;
+    bool cannot_write; /* it has been told why */
 } doctor;
 
 void doctor_tell(doctor *to, const char *topic, bool is_danger, const char *format, ...)
@@ -26,6 +27,12 @@ void doctor_tell_unknown(doctor *to, const char *topic, const hf_error *why);
 /* Whether there is time for another look; if not, says of this topic, unless it is NULL, that it
  * was not looked at. */
 bool doctor_has_time(doctor *to, const char *topic);
+
+/* doctor_place.c: the collections that locks are kept in; sessions: the second one, or NULL. Says
+ * nothing of those that are as they should be. */
+void doctor_find_place(doctor *to, const char *sessions);
+/* Does to a lock of its own what is done to locks, and removes it. */
+void doctor_find_trial(doctor *to);
 
 /* doctor_members.c: who belongs to the set, what a crash of the primary costs; then, who is silent,
  * and what the members' clocks say. */
