@@ -132,7 +132,7 @@ class Once(cli.Case):
             (64, "by one", "--once-per", "daily", "--permits", "1", "--limit", "2", *x),
             (64, "takes one name", "--once-per", "daily", "--document", "c", "--", "true"),
             (65, '"weekly" is no period: write hourly, daily, ', "--once-per", "weekly", *x),
-            (65, '"1d" is not a duration', "--once-per", "1d", *x),
+            (65, '"1w" is not a duration', "--once-per", "1w", *x),
             (65, '"" is no period', "--once-per", "", *x),
             (65, "at least 1s", "--once-per", "999ms", *x),
             (65, "at least 1s", "--once-per", "0", *x),

@@ -347,7 +347,7 @@ class Command(cli.Case):
         env = {"B": "1", "A": "2", "PATH": os.environ["PATH"]}
         env.update((key, value) for key, value in self.env.items() if key.startswith("HOLDFAST_"))
         lines = self.check(0, "run", "x", "--", "env", env=env).out.splitlines()
-        self.assertEqual(lines[3:], ["%s=%s" % pair for pair in env.items()])
+        self.assertEqual(lines[5:], ["%s=%s" % pair for pair in env.items()])
 
     def test_who_waits_sleeps(self):
         """A wait that shows nothing wakes up for its beats, and for a look now and then; not more
@@ -386,12 +386,17 @@ class Command(cli.Case):
         self.assertRegex(self.check(0, "-v", "run", "x", "--", "true").err,
                          r'have "x" after \d+ms, token \d+\n')
 
-    def test_verbose_tells_of_an_abandoned_lock(self):
+    def test_an_abandoned_lock_is_told_to_the_user_and_to_the_command(self):
+        tell = ("run", "x", "--", "sh", "-c", 'echo "[$HOLDFAST_PREVIOUS $HOLDFAST_PREVIOUS_STATUS]"; exit 3')
+        self.env.update(HOLDFAST_PREVIOUS="old", HOLDFAST_PREVIOUS_STATUS="7")
+        self.assertEqual(self.check(3, *tell).out, "[ ]\n")
+        self.assertEqual(self.check(3, *tell).out, "[released 3]\n")
         holder = self.hold("x")
         holder.signal(signal.SIGKILL)
         holder.status()
-        self.assertRegex(self.check(0, "-v", "run", "x", "--", "true").err,
-                         r'"x" was abandoned by \S+/sh@.*, token \d+')
+        done = self.check(3, *tell)
+        self.assertEqual(done.out, "[abandoned ]\n")
+        self.assertRegex(done.err, r'"x" was abandoned by \S+/sh@.*, token \d+')
 
 
 class Names(cli.Case):

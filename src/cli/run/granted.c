@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* granted.c: with -v, prints how long a grant took, the token, and whether the last holder
- * abandoned the lock; called by run, elect and acquire. */
+/* granted.c: prints whether the last holder abandoned the lock, and with -v how long the grant took
+ * and the token; called by run, elect and acquire. */
 #include "granted.h"
 
 #include <inttypes.h>
@@ -19,7 +19,7 @@ static void note_abandoned(const char *name, const hf_last *before)
                             : text_copy("");
     char *why = *before->reason ? text_print(" (%s)", before->reason) : text_copy("");
     char *token = text_token(before->token);
-    terminal_note("\"%s\" was abandoned by %s%s, at %s%s: look what it left half done%s", name,
+    terminal_warn("\"%s\" was abandoned by %s%s, at %s%s: look what it left half done%s", name,
                   *before->who ? before->who : "its holder", token, when, why, known);
     free(token);
     free(why);

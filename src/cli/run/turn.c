@@ -22,15 +22,61 @@ extern char **environ;
 
 /* ---- What the command gets ---- */
 
-static char *joined(const char *variable, const plan *p, hf_lock **locks, bool is_token)
+/* The variables for a command; inherited ones belong to another run. */
+enum variable { HELD, NAME, TOKEN, PREVIOUS, PREVIOUS_STATUS, DOCUMENT_ID, N_VARIABLES };
+static const char *const variables[N_VARIABLES] = {"HOLDFAST_HELD",
+                                                   "HOLDFAST_NAME",
+                                                   "HOLDFAST_TOKEN",
+                                                   "HOLDFAST_PREVIOUS",
+                                                   "HOLDFAST_PREVIOUS_STATUS",
+                                                   "HOLDFAST_DOCUMENT_ID"};
+
+/* A document that was claimed says itself whether its work is done: it matches no longer. */
+static bool is_claim(const plan *p)
 {
-    char *out = text_print("%s=", variable);
+    return p->document && !p->document->id;
+}
+
+/* The library asks the store once. */
+static hf_last previous_of(const plan *p, hf_lock *lock)
+{
+    hf_last before = {.who = ""};
+    if (!is_claim(p))
+        hf_lock_previous(lock, &before, NULL);
+    return before;
+}
+
+static const char *outcome_text(hf_outcome outcome)
+{
+    return outcome == HF_OUTCOME_RELEASED    ? "released"
+           : outcome == HF_OUTCOME_ABANDONED ? "abandoned"
+                                             : "";
+}
+
+/* Of one lock; "": there is none. */
+static char *value_of(enum variable which, const plan *p, hf_lock *lock)
+{
+    int64_t token = hf_lock_token(lock);
+    hf_last before = {.who = ""};
+    if (which == PREVIOUS || which == PREVIOUS_STATUS)
+        before = previous_of(p, lock);
+    if (which == TOKEN)
+        return token ? text_print("%" PRId64, token) : text_copy("");
+    if (which == PREVIOUS)
+        return text_copy(outcome_text(before.outcome));
+    if (which == PREVIOUS_STATUS)
+        return before.has_exit_status ? text_print("%d", before.exit_status) : text_copy("");
+    return text_copy(hf_lock_name(lock));
+}
+
+/* One line for each lock. */
+static char *joined(enum variable which, const plan *p, hf_lock **locks)
+{
+    char *out = text_print("%s=", variables[which]);
     for (size_t i = 0; i < p->n_names; i++) {
-        int64_t number = hf_lock_token(locks[i]);
-        char *token = number ? text_print("%" PRId64, number) : text_copy("");
-        const char *name = hf_lock_name(locks[i]);
-        char *longer = text_print("%s%s%s", out, i ? "\n" : "", is_token ? token : name);
-        free(token);
+        char *value = value_of(which, p, locks[i]);
+        char *longer = text_print("%s%s%s", out, i ? "\n" : "", value);
+        free(value);
         free(out);
         out = longer;
     }
@@ -47,11 +93,6 @@ static char *held(const char *variable, hf_client *client)
     free(text);
     return out;
 }
-
-/* The variables for a command; inherited ones belong to another run. */
-enum variable { HELD, NAME, TOKEN, DOCUMENT_ID, N_VARIABLES };
-static const char *const variables[N_VARIABLES] = {"HOLDFAST_HELD", "HOLDFAST_NAME",
-                                                   "HOLDFAST_TOKEN", "HOLDFAST_DOCUMENT_ID"};
 
 static bool is_variable(const char *entry)
 {
@@ -77,7 +118,7 @@ static char **environment_of(const plan *p, hf_client *client, hf_lock **locks)
     char **out = text_alloc((n + N_VARIABLES + 1) * sizeof *out);
     out[HELD] = held(variables[HELD], client);
     for (size_t i = NAME; i < kept; i++)
-        out[i] = joined(variables[i], p, locks, i == TOKEN);
+        out[i] = joined((enum variable)i, p, locks);
     for (size_t i = 0; i < n; i++)
         if (!is_variable(environ[i]))
             out[kept++] = environ[i];
@@ -93,18 +134,10 @@ static void free_environment(const plan *p, char **environment)
 
 /* ---- Running it ---- */
 
-/* A document that was claimed says itself whether its work is done: it matches no longer. */
-static bool is_claim(const plan *p)
-{
-    return p->document && !p->document->id;
-}
-
 static void note_taken(const plan *p, hf_lock **locks)
 {
     for (size_t i = 0; i < p->n_names; i++) {
-        hf_last before = {.who = ""};
-        if (!is_claim(p))
-            hf_lock_previous(locks[i], &before, NULL);
+        hf_last before = previous_of(p, locks[i]);
         granted_note(hf_lock_name(locks[i]), hf_lock_waited_ms(locks[i]), hf_lock_token(locks[i]),
                      &before);
     }
