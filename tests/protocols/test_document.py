@@ -561,7 +561,9 @@ class Types(OnASet):
                 if other != kind:
                     is_one = other != "short" and (other != "string" or kind == "string")
                     self.put(lockId=theirs, lockTs=old)
-                    self.assert_waits(75 if is_one else 65, **self.keys(kind))
+                    told = self.assert_waits(75 if is_one else 65, **self.keys(kind))
+                    if is_one:
+                        self.assertIn("put hfLockIdType=%s into the URI" % other, told)
 
     def test_a_lock_without_a_time(self):
         for fields in ({}, {"lockTs": None}):

@@ -61,6 +61,8 @@ int64_t mongo_document_stale_ms(const mongo_uri *uri);
  * it is refreshed slowly. */
 void mongo_document_note_refresh(mongo_store *store, const char *name, hf_id ticket,
                                  int64_t time_ms);
+/* Warns, once, of a stale lockId of another type, which is waited for without end. */
+void mongo_document_note_other_type(mongo_store *store, const char *name, const char *type);
 
 /* ---- Taking (document.c) ---- */
 

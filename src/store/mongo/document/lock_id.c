@@ -165,6 +165,11 @@ static mongo_lock_id of_object_id(const bson_oid_t *oid)
     return id;
 }
 
+static const char *const type_names[] = {[MONGO_LOCK_ID_OBJECT_ID] = "objectId",
+                                         [MONGO_LOCK_ID_UUID] = "uuid",
+                                         [MONGO_LOCK_ID_UUID_LEGACY] = "uuidLegacy",
+                                         [MONGO_LOCK_ID_STRING] = "string"};
+
 bool mongo_lock_id_read(const mongo_uri *uri, const bson_iter_t *it, mongo_lock_id *out)
 {
     bson_subtype_t subtype;
@@ -184,6 +189,7 @@ bool mongo_lock_id_read(const mongo_uri *uri, const bson_iter_t *it, mongo_lock_
     } else {
         return false;
     }
+    out->type = type_names[type];
     out->is_our_type = type == (mongo_lock_id_type)uri->lock_id_type;
     return true;
 }

@@ -27,6 +27,7 @@ typedef struct mongo_lock_id {
     hf_id ticket;  /* that it was made of, or else a hash of it */
     bool is_exact; /* no hash: its first bytes are the time when it was made */
     bool is_our_type;
+    const char *type; /* as hfLockIdType names it */
 } mongo_lock_id;
 
 /* False: it is in none of the forms that programs use. A text is one only if the URI says so. */

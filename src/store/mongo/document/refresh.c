@@ -23,7 +23,8 @@ typedef struct mongo_refresh {
 /* Guarded by the store's mutex. */
 struct mongo_refreshes {
     mongo_refresh of[MONGO_REFRESHES];
-    hf_mono said; /* when a warning was */
+    hf_mono said;       /* when a warning was */
+    bool has_said_type; /* that another type is never taken over */
 };
 
 void mongo_document_refresh_open(mongo_store *store)
@@ -100,4 +101,19 @@ void mongo_document_note_refresh(mongo_store *store, const char *name, hf_id tic
                   "hfStaleMultiplier how many refreshes it may miss",
                   store->uri.collection, name, (long long)gap_ms,
                   (long long)mongo_document_stale_ms(&store->uri));
+}
+
+void mongo_document_note_other_type(mongo_store *store, const char *name, const char *type)
+{
+    pthread_mutex_lock(&store->mutex);
+    bool warns = !store->refreshes->has_said_type;
+    store->refreshes->has_said_type = true;
+    pthread_mutex_unlock(&store->mutex);
+    if (warns)
+        mongo_log(store, HF_LOG_WARNING,
+                  "%.120s, _id %.120s: it is stale, and yet never taken over here, nor claimed, "
+                  "because its %.80s is of another type than the one that is written: if all "
+                  "programs write that one, put hfLockIdType=%s into the URI; if its program is "
+                  "dead, free it with holdfast break --force",
+                  store->uri.collection, name, store->uri.lock_field, type);
 }

@@ -391,6 +391,14 @@ static void note_refresh(mongo_store *store, const bson_t *doc, const hf_record 
         mongo_document_note_refresh(store, record->name, holder->ticket, time_ms);
 }
 
+/* Nothing ends such a lock but its own program. */
+static void note_other_type(mongo_store *store, const char *type, hf_record *record)
+{
+    if (record->lease_left_ms < 0)
+        mongo_document_note_other_type(store, record->name, type);
+    record->lease_left_ms = 0;
+}
+
 hf_code mongo_document_read(mongo_store *store, const bson_t *doc, hf_record *out, hf_error *err)
 {
     bson_iter_t lock;
@@ -410,7 +418,7 @@ hf_code mongo_document_read(mongo_store *store, const bson_t *doc, hf_record *ou
         if (id.is_our_type)
             note_refresh(store, doc, out);
         else
-            out->lease_left_ms = 0;
+            note_other_type(store, id.type, out);
     }
     return HF_OK;
 }
