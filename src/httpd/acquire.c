@@ -34,8 +34,8 @@ struct acquire {
 
 /* ---- What is asked for ---- */
 
-/* The key determines the lease's id. It contains the caller's access token, so that nobody else can
- * find the lease. */
+/* The key determines the lease's id. It contains the caller's access token or user, so that nobody
+ * else can find the lease. */
 static hf_code read_key(acquire *a, hf_error *err)
 {
     const char *given =
@@ -44,14 +44,14 @@ static hf_code read_key(acquire *a, hf_error *err)
         return HF_OK;
     if (!*given || strlen(given) > KEY_MOST)
         return fail(err, HF_INVALID, "an Idempotency-Key has 1 to 256 characters");
-    a->asked.options.key = a->key = text_print("%s:%s", a->req->caller.secret, given);
+    a->asked.options.key = a->key = text_print("%s:%s", a->req->caller.id, given);
     return HF_OK;
 }
 
 static void name_client(acquire *a)
 {
     address_of_client(a->req->mhd, a->who, sizeof a->who);
-    a->entry.who = *a->req->caller.secret ? a->req->caller.secret : a->who;
+    a->entry.who = *a->req->caller.id ? a->req->caller.id : a->who;
     a->entry.fd = a->req->connection->fd;
 }
 

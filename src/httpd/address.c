@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <microhttpd.h>
@@ -17,6 +19,8 @@
 #include "httpd/fail.h"
 
 #define HOST_SIZE 256
+#define LOCAL "unix:"
+#define LOCAL_MODE 0660
 #define SEND_SIZE 65536 /* what a client that does not read can make the kernel keep */
 
 /* Splits "HOST:PORT", without the brackets around an IPv6 address; port may be NULL. */
@@ -76,6 +80,57 @@ static void take(address *out, const struct addrinfo *found)
     snprintf(out->host, sizeof out->host, is_six ? "[%s]" : "%s", host);
 }
 
+/* ---- Unix sockets ---- */
+
+static struct sockaddr_un *local_of(const address *at)
+{
+    return (struct sockaddr_un *)(uintptr_t)&at->sock;
+}
+
+const char *address_path(const address *at)
+{
+    return at->sock.ss_family == AF_UNIX ? local_of(at)->sun_path : NULL;
+}
+
+static hf_code parse_local(const char *path, address *out, hf_error *err)
+{
+    *out = (address){.size = sizeof(struct sockaddr_un), .is_loopback = true};
+    size_t room = sizeof local_of(out)->sun_path;
+    if (!*path || strlen(path) >= room)
+        return fail(err, HF_INVALID,
+                    "\"" LOCAL "%.200s\": a Unix socket has a path of 1 to %zu bytes", path,
+                    room - 1);
+    local_of(out)->sun_family = AF_UNIX;
+    memcpy(local_of(out)->sun_path, path, strlen(path));
+    return HF_OK;
+}
+
+/* The socket of a service that died. One that lives would accept, or have no more room. */
+static bool is_abandoned(const address *at)
+{
+    struct stat there;
+    if (lstat(address_path(at), &there) || !S_ISSOCK(there.st_mode))
+        return false;
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    bool is_refused =
+        connect(fd, (const struct sockaddr *)&at->sock, at->size) != 0 && errno == ECONNREFUSED;
+    close(fd);
+    return is_refused;
+}
+
+/* The mode counts when bind() makes the file, so nobody else can connect in between. */
+static int bind_local(int fd, const address *at)
+{
+    if (fchmod(fd, LOCAL_MODE))
+        return -1;
+    int failed = bind(fd, (const struct sockaddr *)&at->sock, at->size);
+    if (failed && errno == EADDRINUSE && is_abandoned(at) && !unlink(address_path(at)))
+        failed = bind(fd, (const struct sockaddr *)&at->sock, at->size);
+    return failed;
+}
+
+/* ---- All ---- */
+
 hf_code address_parse(const char *text, address *out, hf_error *err)
 {
     char host[HOST_SIZE];
@@ -83,10 +138,12 @@ hf_code address_parse(const char *text, address *out, hf_error *err)
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM,
                                    .ai_flags = AI_NUMERICSERV | AI_PASSIVE};
     struct addrinfo *found = NULL;
+    if (strncmp(text, LOCAL, strlen(LOCAL)) == 0)
+        return parse_local(text + strlen(LOCAL), out, err);
     if (!split(text, host, &port) || !*host || !port || !*port)
         return fail(err, HF_INVALID,
-                    "\"%.200s\" is no address to listen on; one is 127.0.0.1:8430, [::1]:8430, or "
-                    "0.0.0.0:8430 for all of this machine",
+                    "\"%.200s\" is no address to listen on; one is 127.0.0.1:8430, [::1]:8430, "
+                    "0.0.0.0:8430 for all of this machine, or unix:PATH",
                     text);
     if (!is_port(port))
         return fail(err, HF_INVALID,
@@ -104,6 +161,9 @@ hf_code address_parse(const char *text, address *out, hf_error *err)
 static hf_code fail_to_listen(const address *at, hf_error *err)
 {
     hf_code code = errno == EACCES ? HF_DENIED : HF_UNUSABLE;
+    if (address_path(at))
+        return fail(err, code, "cannot listen on " LOCAL "%s: %s; --listen names another",
+                    address_path(at), strerror(errno));
     return fail(err, code, "cannot listen on %s, port %s: %s; --listen names another", at->host,
                 at->port, strerror(errno));
 }
@@ -118,6 +178,12 @@ static int port_of(int fd)
     return atoi(port);
 }
 
+static int bind_to(int fd, const address *at)
+{
+    return address_path(at) ? bind_local(fd, at)
+                            : bind(fd, (const struct sockaddr *)&at->sock, at->size);
+}
+
 hf_code address_listen(const address *at, int *fd, int *port, hf_error *err)
 {
     int yes = 1, size = SEND_SIZE;
@@ -126,7 +192,7 @@ hf_code address_listen(const address *at, int *fd, int *port, hf_error *err)
         return fail_to_listen(at, err);
     setsockopt(*fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
     setsockopt(*fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
-    if (bind(*fd, (const struct sockaddr *)&at->sock, at->size) || listen(*fd, SOMAXCONN)) {
+    if (bind_to(*fd, at) || listen(*fd, SOMAXCONN)) {
         hf_code code = fail_to_listen(at, err);
         close(*fd);
         return code;
@@ -139,6 +205,11 @@ void address_of_client(struct MHD_Connection *mhd, char *out, size_t size)
 {
     const struct sockaddr *sock =
         MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr;
+    if (sock->sa_family == AF_UNIX) {
+        *out = '\0';
+        gethostname(out, size - 1);
+        return;
+    }
     socklen_t length =
         sock->sa_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
     if (getnameinfo(sock, length, out, (socklen_t)size, NULL, 0, NI_NUMERICHOST))

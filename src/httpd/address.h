@@ -17,17 +17,23 @@ typedef struct address {
     bool is_loopback;
 } address;
 
-/* Reads "127.0.0.1:8430", "[::1]:8430", "localhost:8430". HF_INVALID: what is wrong with it. */
+/* Reads "127.0.0.1:8430", "[::1]:8430", "localhost:8430", "unix:/run/socket". HF_INVALID: what is
+ * wrong with it. */
 hf_code address_parse(const char *text, address *out, hf_error *err);
 
-/* Opens a socket that listens there, and gives its port. */
+/* Opens a socket that listens there, and gives its port. A Unix socket is never for others than
+ * its owner and group, as the umask allows; one on which nobody listens any more is replaced. */
 hf_code address_listen(const address *at, int *fd, int *port, hf_error *err);
+
+/* The path of a Unix socket; NULL: it is none. */
+const char *address_path(const address *at);
 
 /* Whether the name by which a client calls us, such as "localhost:8430", can only mean this
  * machine. */
 bool address_is_here(const char *host);
 
-/* The address of the client at the other end, in numbers and without its port. */
+/* The address of the client at the other end, in numbers and without its port; this host's name, if
+ * it came by a Unix socket. */
 void address_of_client(struct MHD_Connection *mhd, char *out, size_t size);
 
 #endif

@@ -86,6 +86,7 @@ connection *connections_add(connections *all, int fd)
 {
     connection *one = text_alloc(sizeof *one);
     one->fd = fd;
+    one->peer = peer_find(fd);
     pthread_mutex_lock(&all->mutex);
     link_locked(all, one);
     make_room_locked(all);
@@ -102,6 +103,7 @@ void connections_remove(connections *all, connection *one)
     end_idling_locked(all, one);
     all->n_leaving -= one->makes_room;
     pthread_mutex_unlock(&all->mutex);
+    free(one->peer);
     free(one);
 }
 

@@ -10,11 +10,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "httpd/peer.h"
+
 typedef struct connection {
     int fd;
     int64_t deadline_ms; /* 0: none, the service is at work */
     bool is_idle;        /* no head of a request has arrived since the last answer */
     bool makes_room;     /* it was cut off for that */
+    peer *peer;          /* NULL: it did not come by a Unix socket */
     struct connection *next, *previous;
     struct connection *idle_next, *idle_previous; /* where it is idle */
 } connection;

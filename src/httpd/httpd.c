@@ -132,22 +132,40 @@ static hf_code check_openness(const httpd_config *config, const address *at, hf_
                 at->host);
 }
 
+static void name_url(httpd *service, int port)
+{
+    const char *path = address_path(&service->at);
+    if (path)
+        snprintf(service->url, sizeof service->url, "unix:%s", path);
+    else
+        snprintf(service->url, sizeof service->url, "%s://%s:%d",
+                 service->config.cert_file ? "https" : "http", service->at.host, port);
+}
+
+/* While it still listens: no other service has replaced its socket. */
+static void forget_socket(const address *at)
+{
+    if (address_path(at))
+        unlink(address_path(at));
+}
+
 static hf_code listen_and_serve(httpd *service, hf_error *err)
 {
-    address at;
+    const address *at = &service->at;
     int fd, port;
-    hf_code code = address_parse(service->config.listen, &at, err);
+    hf_code code = address_parse(service->config.listen, &service->at, err);
     if (!code)
-        code = check_openness(&service->config, &at, err);
+        code = check_openness(&service->config, at, err);
     if (!code)
-        code = address_listen(&at, &fd, &port, err);
+        code = address_listen(at, &fd, &port, err);
     if (code)
         return code;
-    snprintf(service->url, sizeof service->url, "%s://%s:%d",
-             service->config.cert_file ? "https" : "http", at.host, port);
+    name_url(service, port);
     code = start_serving(service, fd, err);
-    if (code)
+    if (code) {
+        forget_socket(at);
         close(fd);
+    }
     return code;
 }
 
@@ -231,6 +249,7 @@ static void stop(httpd *service)
 {
     atomic_store(&service->is_stopping, true);
     hf_cancel_fire(service->stop);
+    forget_socket(&service->at);
     int fd = MHD_quiesce_daemon(service->daemon);
     waits_end(&service->waits);
     work_close(&service->work);

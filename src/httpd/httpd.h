@@ -12,12 +12,12 @@ typedef struct httpd httpd;
 
 /* Strings are the caller's, and must live as long as the service. */
 typedef struct httpd_config {
-    hf_client *client;                /* the caller's, to be closed after stop() */
-    const char *listen;               /* "127.0.0.1:8430", "[::1]:0"; port 0: one that is free */
+    hf_client *client;  /* the caller's, to be closed after stop() */
+    const char *listen; /* "127.0.0.1:8430", "unix:/run/x"; port 0: one that is free */
     const char *cert_file, *key_file; /* PEM; both, or NULL: no TLS */
-    const char *token_file;           /* NULL: no access token is needed */
+    const char *token_file; /* NULL: no access token is needed, and over TCP none breaks */
     bool is_read_only;
-    bool serves_anybody; /* beyond loopback, too, without access tokens */
+    bool serves_anybody; /* all that they ask, beyond loopback, too, without access tokens */
     int max_connections;
     int max_waits;          /* of one client, or with one token, at the same time */
     int max_followers;      /* the same for event streams */

@@ -70,8 +70,8 @@ static void take_body(request *req, const char *bytes, size_t size)
 char *request_client(const request *req)
 {
     char host[NI_MAXHOST];
-    if (*req->caller.secret)
-        return text_copy(req->caller.secret);
+    if (*req->caller.id)
+        return text_copy(req->caller.id);
     address_of_client(req->mhd, host, sizeof host);
     return text_copy(host);
 }

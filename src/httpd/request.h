@@ -41,7 +41,8 @@ enum MHD_Result request_handle(void *ctx, struct MHD_Connection *mhd, const char
 void request_end(void *ctx, struct MHD_Connection *mhd, void **state,
                  enum MHD_RequestTerminationCode why);
 
-/* Whose request it is, as limits count: its access token, or else its address; in new memory. */
+/* Whose request it is, as limits count: its access token or user, or else its address; in new
+ * memory. */
 char *request_client(const request *req);
 
 /* A worker makes the answer of its route, or begins the wait for it. */

@@ -100,12 +100,17 @@ static bool check_path(request *req, const char *method, const char *path)
     return false;
 }
 
+/* Who may open a Unix socket may open the store itself. But any program here can reach a port, and
+ * without an access token nobody could say who it was that broke a lock. */
 static caller find_caller(const request *req)
 {
     static const char scheme[] = "Bearer ";
     const char *given = header(req, MHD_HTTP_HEADER_AUTHORIZATION);
+    const peer *user = req->connection->peer;
+    if (!req->service->tokens && user)
+        return (caller){ROLE_ADMIN, user->name, user->id};
     if (!req->service->tokens)
-        return (caller){ROLE_ADMIN, "", ""};
+        return (caller){req->service->config.serves_anybody ? ROLE_ADMIN : ROLE_USE, "", ""};
     if (!given || strncasecmp(given, scheme, sizeof scheme - 1) != 0)
         return (caller){ROLE_NONE, "", ""};
     return tokens_find(req->service->tokens, given + sizeof scheme - 1);
@@ -122,6 +127,11 @@ static bool check_role(request *req)
                            ? "the access token in Authorization is unknown; give one"
                            : "give an access token",
                        wanted, "Authorization: Bearer TOKEN");
+    else if (!req->service->tokens)
+        answer_problem(req, PROBLEM_FORBIDDEN,
+                       "this service has no access tokens, and the call requires one for %s: start "
+                       "it with --token-file, or with --listen unix:PATH for users of its machine",
+                       wanted);
     else
         answer_problem(req, PROBLEM_FORBIDDEN,
                        "this access token allows to %s; the call requires one for %s",
@@ -201,7 +211,7 @@ void rights_check(request *req, const char *method, const char *path)
     if (atomic_load(&req->service->is_stopping))
         answer_closed(req);
     else if (check_head(req) && check_framing(req) && check_host(req) &&
-             check_path(req, method, path) && check_role(req) && check_writing(req) &&
+             check_path(req, method, path) && check_writing(req) && check_role(req) &&
              check_type(req) && check_parameters(req))
         find_name(req);
 }

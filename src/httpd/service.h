@@ -10,6 +10,7 @@
 
 #include <microhttpd.h>
 
+#include "httpd/address.h"
 #include "httpd/connections.h"
 #include "httpd/hold_times.h"
 #include "httpd/httpd.h"
@@ -46,6 +47,7 @@ struct httpd {
     hold_times hold_times;
     watcher watcher;
     access_log access_log;
+    address at;      /* where it listens */
     hf_cancel *stop; /* fires when the service ends */
     atomic_bool is_stopping;
     char url[URL_SIZE];

@@ -11,8 +11,8 @@ typedef enum role { ROLE_NONE, ROLE_READ, ROLE_USE, ROLE_ADMIN } role;
 /* A request's role, and the name of its caller. */
 typedef struct caller {
     role role;
-    const char *name;   /* "" when none was given */
-    const char *secret; /* the token; "" when none is asked for */
+    const char *name; /* "" when none was given */
+    const char *id;   /* its access token, or the number of a user here; "" when neither is known */
 } caller;
 
 typedef struct tokens tokens;

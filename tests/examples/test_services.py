@@ -135,7 +135,15 @@ class Service(Serving):
         self.assertEqual(self.values(self.unit, "DynamicUser"), ["yes"])
         (user,) = self.values(self.unit, "User") or ["holdfast"]
         self.assertNotIn(user, groups)
-        self.assertEqual(self.values(self.unit, "SupplementaryGroups"), groups)
+        self.assertEqual(self.values(self.unit, "Group"), groups)
+
+    def test_only_its_group_can_reach_it(self):
+        """The socket is in a folder that systemd makes for the group."""
+        (command,) = self.values(self.unit, "ExecStart")
+        (folder,) = self.values(self.unit, "RuntimeDirectory")
+        self.assertIn(" --listen unix:/run/%s/" % folder, command)
+        self.assertEqual(self.values(self.unit, "RuntimeDirectoryMode"), ["0750"])
+        self.assertEqual(self.values(self.unit, "UMask"), ["0007"])
 
     def test_what_only_root_can_read_is_given_to_it(self):
         loaded = {each.split(":")[0] for each in self.values(self.added, "LoadCredential")}

@@ -7,6 +7,7 @@ import http.client
 import json
 import os
 import re
+import socket
 import ssl
 import sys
 import time
@@ -215,6 +216,30 @@ def make_documents(uri):
     with pymongo.MongoClient(uri, w="majority") as client:
         client.get_default_database().work.insert_many(
             {"_id": name} for name in [*"uvwxyz", "\u00fc/b c", *DOCUMENTS])
+
+
+class LocalConnection(http.client.HTTPConnection):
+    """By a Unix socket, as the user who connects."""
+
+    def __init__(self, path):
+        super().__init__("localhost", timeout=PATIENCE)
+        self.path = path
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(PATIENCE)
+        self.sock.connect(self.path)
+
+
+class LocalService(Service):
+    """A service that listens on a Unix socket."""
+
+    def __init__(self, running):
+        self.running = running
+        self.path = running.out.expect(r"listening on unix:(\S+)\n").group(1)
+
+    def connect(self):
+        return LocalConnection(self.path)
 
 
 class Case(cli.Case):

@@ -77,7 +77,7 @@ class Following(serving.Case):
 
     @needs("queue")
     def test_giving_up_and_loss(self):
-        service = self.serve()
+        service = self.serve("--insecure-serve-anybody")
         events = self.follow(service)
         events.until("snapshot")
         self.hold("--ttl", "6s", "x")  # a busy machine loses a shorter one by itself
@@ -105,7 +105,8 @@ class Following(serving.Case):
     @needs("queue")
     def test_who_broke_a_lock_and_why(self):
         """Without access tokens, the service did."""
-        service = serving.Service(self.start("serve", "--listen", "127.0.0.1:0"))
+        service = serving.Service(
+            self.start("serve", "--listen", "127.0.0.1:0", "--insecure-serve-anybody"))
         self.assertEqual(self.broken(service), {
             "broken by %s/holdfast@%s:%d: host is gone" % (cli.USER, socket.gethostname(), service.running.pid)})
         service.running.err.expect(r'holdfast: 127\.0\.0\.1 broke "x": host is gone\n')

@@ -152,7 +152,7 @@ class Page(browsing.Case):
         self.wait_for(lambda: not self.names(), "the lock to be free")
 
     def test_where_no_holder_can_be_asked_none_is_broken(self):
-        service = self.serve()
+        service = self.serve("--insecure-serve-anybody")
         self.hold("x")
         self.open(service)
         self.wait_for(lambda: self.texts(".break") == ["Break"], "the right to break")
@@ -341,7 +341,7 @@ class Page(browsing.Case):
 
     def test_html_stays_text(self):
         evil = "<img src=x onerror=document.title='bad'><b>&amp;</b>"
-        service = self.serve()
+        service = self.serve("--insecure-serve-anybody")
         self.hold("--why", evil, evil)
         self.wait("--why", evil, evil)
         self.open(service)

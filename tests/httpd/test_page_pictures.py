@@ -191,7 +191,8 @@ class BusyDay(scene.Case):
     def see_it(self):
         """Opens the page, and its clock goes on to the minute of the pictures."""
         tokens = self.write("tokens", "admin %s operations\n" % TOKENS["admin"])
-        service, other = self.serve("--ttl", "30m"), self.serve("--ttl", "30m", "--token-file", tokens)
+        service = self.serve("--ttl", "30m", "--insecure-serve-anybody")
+        other = self.serve("--ttl", "30m", "--token-file", tokens)
         holder = self.begin_turns(other)
         self.begin_others(service)
         self.set_clock()

@@ -45,7 +45,7 @@ class Locks(serving.Case):
                 self.assertEqual(service.get(path).json["name"], name)
 
     def test_a_name_that_clients_take_out_of_a_path(self):
-        service = self.serve()
+        service = self.serve("--insecure-serve-anybody")
         for name in (".", ".."):
             behind = "/?name=" + name
             lease = service.call("POST", "/v1/locks" + behind, body="{}",
@@ -182,7 +182,7 @@ class Sessions(serving.Case):
 class Break(serving.Case):
     if "queue" not in CAN:
         def test_a_holder_that_cannot_be_asked_is_left_alone(self):
-            service = self.serve()
+            service = self.serve("--insecure-serve-anybody")
             self.hold("x")
             answer = service.call("DELETE", "/v1/locks/x?reason=stuck")
             self.check_problem(answer, 501, "HF_UNSUPPORTED", "cannot ask a holder to leave")
@@ -190,7 +190,7 @@ class Break(serving.Case):
 
     @needs("queue")
     def test_taken_and_the_holder_told(self):
-        service = self.serve()
+        service = self.serve("--insecure-serve-anybody")
         holder = self.hold("--ttl", "6s", "x")
         token = service.get("/v1/locks/x").json["token"]
         answer = service.call("DELETE", "/v1/locks/x?if_token=%d&reason=host+is%%20gone" % token)
@@ -201,7 +201,7 @@ class Break(serving.Case):
         self.assertEqual(service.get("/v1/locks/x").json["holders"], [])
 
     def test_not_with_another_token(self):
-        service = self.serve()
+        service = self.serve("--insecure-serve-anybody")
         self.hold("x")
         answer = service.call("DELETE", "/v1/locks/x?if_token=7&reason=why")
         self.check_problem(answer, 404, "HF_NOT_FOUND")
@@ -209,13 +209,13 @@ class Break(serving.Case):
         self.assertEqual(len(service.get("/v1/locks/x").json["holders"]), 1)
 
     def test_not_where_there_is_no_lock(self):
-        service = self.serve()
+        service = self.serve("--insecure-serve-anybody")
         answer = service.call("DELETE", "/v1/locks/nix?reason=why")
         self.check_problem(answer, 404, "HF_NOT_FOUND", "nix")
         service.running.err.expect(r'holdfast: 127\.0\.0\.1 could not break "nix": .*nix.* \(reason: why\)\n')
 
     def test_not_without_a_reason(self):
-        service = self.serve()
+        service = self.serve("--insecure-serve-anybody")
         for query in ("", "?reason=", "?if_token=5"):
             self.check_problem(service.call("DELETE", "/v1/locks/x" + query), 400, "HF_INVALID",
                                "say why")
@@ -223,7 +223,7 @@ class Break(serving.Case):
     @needs("queue")
     def test_reading_goes_on_beside_many_breaks(self):
         """Breaks that wait for a holder who does not answer keep no reader out."""
-        service = self.serve()
+        service = self.serve("--insecure-serve-anybody")
         holder = self.hold("x")
         holder.signal(19)  # SIGSTOP
         waiting = []
@@ -259,7 +259,7 @@ class Health(serving.Case):
 
     def test_every_call_says_that_the_store_is_away(self):
         self.env["HOLDFAST_STORE"] = "mongodb://127.0.0.1:1/x?serverSelectionTimeoutMS=100"
-        service = self.serve()
+        service = self.serve("--insecure-serve-anybody")
         lease = "/v1/leases/%s-x" % ("0" * 32)
         for method, path in (("GET", "/v1/locks"), ("GET", "/v1/locks/x"),
                              ("GET", "/v1/why/x"), ("GET", "/v1/history"), ("GET", "/v1/history/x"),
@@ -418,7 +418,7 @@ class Description(serving.Case):
         return serving.OPENAPI["components"]["parameters"][name] if name else parameter
 
     def test_parameters_are_those_described(self):
-        service = self.serve()
+        service = self.serve("--insecure-serve-anybody")
         for path, item in serving.OPENAPI["paths"].items():
             for method in set(item) & {"get", "post", "put", "delete"}:
                 answer = service.call(method.upper(), serving.path_of(path) + "?nix=1",

@@ -5,6 +5,9 @@ how the service ends."""
 import contextlib
 import http.client
 import json
+import os
+import pwd
+import re
 import resource
 import select
 import shutil
@@ -12,6 +15,7 @@ import socket
 import ssl
 import subprocess
 import time
+import unittest
 import warnings
 
 import serving
@@ -117,6 +121,121 @@ class Listening(serving.Case):
         self.assertEqual(service.metric(none), 6)  # of no call in particular
 
 
+@contextlib.contextmanager
+def acting_as(name, group=None):
+    """What happens in it happens as this user, who is in that group, too."""
+    user, groups = pwd.getpwnam(name), os.getgroups()
+    os.setgroups([user.pw_gid] + ([group] if group else []))
+    os.setegid(user.pw_gid)
+    os.seteuid(user.pw_uid)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+        os.setegid(0)
+        os.setgroups(groups)
+
+
+@unittest.skipUnless(os.getuid() == 0, "other users are needed")
+class OtherUsers(serving.Case):
+    """Accounts of this machine that are not the service's."""
+
+    GROUP = 60311
+
+    def setUp(self):
+        super().setUp()
+        os.chown(self.folder, 0, self.GROUP)
+        os.chmod(self.folder, 0o2775)
+
+    def serve_locally(self, *words):
+        old = os.umask(0o007)
+        try:
+            return serving.LocalService(self.start("serve", "--listen", "unix:" + self.path("socket"), *words))
+        finally:
+            os.umask(old)
+
+    def test_a_group_shares_a_unix_socket(self):
+        """Each of it is known by name; to all others it is closed."""
+        service = self.serve_locally("--access-log", self.path("log"))
+        with acting_as("nobody"), self.assertRaises(PermissionError):
+            service.get("/healthz")
+        with acting_as("daemon", self.GROUP):
+            service.acquire("y", key="k", ttl_ms=600000)
+            lease = service.acquire("x", ttl_ms=5000).json["lease"]
+        with acting_as("bin", self.GROUP):
+            self.check_problem(service.acquire("y", key="k"), 409, "HF_HELD")  # another's key
+            [holder] = service.get("/v1/locks/x").json["holders"]
+            self.assertEqual(holder["who"], "daemon@" + socket.gethostname())
+            answer = service.call("DELETE", "/v1/locks/x?reason=why")
+            self.assertEqual(answer.status, 200, answer.text)
+        self.check_problem(service.call("PUT", "/v1/leases/" + lease), 410, "HF_LOST")
+        self.assertEqual(service.get("/v1/locks/x").json["last"]["reason"], "broken by bin: why")
+        service.running.err.expect('holdfast: bin@%s broke "x": why\n' % re.escape(socket.gethostname()))
+        with open(self.path("log")) as log:
+            self.assertIn("bin", [json.loads(line)["caller"] for line in log])
+
+    def test_a_port_is_anybodys_so_nobody_breaks_there(self):
+        service = self.serve()
+        self.hold("x")
+        with acting_as("nobody"):
+            self.check_problem(service.call("DELETE", "/v1/locks/x?reason=why"), 403, "PROBLEM_FORBIDDEN",
+                               "no access tokens")
+            lease = service.acquire("mine").json["lease"]
+            self.assertEqual(service.call("DELETE", "/v1/leases/" + lease).status, 204)
+        self.assertEqual(len(service.get("/v1/locks/x").json["holders"]), 1)
+
+    def test_with_access_tokens_they_decide(self):
+        file = self.write("tokens", "read %s\n" % READ)
+        service = self.serve_locally("--token-file", file)
+        with acting_as("daemon", self.GROUP):
+            self.check_problem(service.get("/v1/locks"), 401, "PROBLEM_UNAUTHORIZED")
+            self.assertEqual(service.get("/v1/locks", READ).status, 200)
+
+    def test_a_socket_is_never_for_all(self):
+        old = os.umask(0)
+        try:
+            service = serving.LocalService(self.start("serve", "--listen", "unix:" + self.path("socket")))
+        finally:
+            os.umask(old)
+        self.assertEqual(os.stat(service.path).st_mode & 0o777, 0o660)
+
+
+class UnixSockets(serving.Case):
+    def serve_at(self, path):
+        return serving.LocalService(self.start("serve", "--listen", "unix:" + path))
+
+    def test_one_that_was_left_is_replaced(self):
+        first = self.serve_at(self.path("socket"))
+        result = self.run_it("serve", "--listen", "unix:" + first.path)
+        self.assertEqual(result.returncode, 69)
+        self.assertRegex(result.err, "cannot listen on unix:.*socket: Address already in use")
+        self.assertEqual(first.get("/healthz").status, 200)
+        first.running.signal(9)
+        first.running.status()
+        second = self.serve_at(first.path)
+        self.assertEqual(second.get("/healthz").status, 200)
+        second.running.signal(15)
+        self.assertEqual(second.running.status(), 0)
+        self.assertFalse(os.path.lexists(second.path))
+
+    def test_what_is_no_socket_stays(self):
+        os.symlink(self.path("target"), self.path("link"))
+        for path in (self.write("file", "text"), self.path("link")):
+            result = self.run_it("serve", "--listen", "unix:" + path)
+            self.assertEqual(result.returncode, 69, result.err)
+            self.assertTrue(os.path.lexists(path))
+        self.assertFalse(os.path.lexists(self.path("target")))
+        for path, said in (("", "1 to 107 bytes"), ("/" + "x" * 107, "1 to 107 bytes"),
+                           ("/nix/nix", "No such file")):
+            self.assertRegex(self.run_it("serve", "--listen", "unix:" + path).err, said)
+
+    def test_names_of_others_are_refused(self):
+        """ssh can carry a browser's requests to it."""
+        service = self.serve_at(self.path("socket"))
+        self.check_problem(service.call("GET", "/v1/locks", headers={"Host": "evil.example"}), 421,
+                           "PROBLEM_HOST")
+
+
 class Tls(serving.Case):
     def make(self, name):
         cert, key = self.path(name + ".crt"), self.path(name + ".key")
@@ -181,7 +300,7 @@ class BadRequests(serving.Case):
         self.check_problem(answer, 415, "PROBLEM_NOT_JSON")
 
     def test_names_and_parameters(self):
-        service = self.serve()
+        service = self.serve("--insecure-serve-anybody")
         for path in ("/v1/locks/", "/v1/history/?name=", "/v1/locks/x?name=y", "/v1/locks/?name=%ff",
                      "/v1/locks/%", "/v1/locks/%0", "/v1/locks/%zz", "/v1/locks/a%00b", "/v1/locks/%ff",
                      "/v1/locks/" + "x" * 513, "/v1/locks?prefix=%e4", "/v1/locks?prefix=%",
@@ -335,7 +454,7 @@ class Limits(serving.Case):
 
     def test_who_waits_for_us_is_not(self):
         """A request that takes longer than a client may."""
-        service = self.serve("--timeout", "3s")  # our own request may be slow, too
+        service = self.serve("--insecure-serve-anybody", "--timeout", "3s")  # our own request may be slow, too
         holder = self.hold("--ttl", "8s", "x")
         holder.signal(19)  # SIGSTOP: it is waited for until its lease has ended
         self.assertEqual(service.call("DELETE", "/v1/locks/x?reason=stuck").status, 200)

@@ -77,7 +77,7 @@ static void assert_caller(const tokens *t, const char *token, role r, const char
     caller found = tokens_find(t, token);
     assert_int_equal(found.role, r);
     assert_string_equal(found.name, name);
-    assert_string_equal(found.secret, r ? token : "");
+    assert_string_equal(found.id, r ? token : "");
 }
 
 static void test_each_token_has_its_role_and_name(void **state)

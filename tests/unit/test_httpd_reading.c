@@ -203,6 +203,7 @@ static void test_what_a_store_that_fails_says(void **state)
     (void)state;
     library.locks = five;
     library.n_locks = N(five);
+    bed_service()->config.serves_anybody = true;
     fail_all_calls(HF_UNREACHABLE);
     for (size_t i = 0; i < N(calls); i++) {
         const char *answer = bed_ask(calls[i], "", NULL);
@@ -263,6 +264,7 @@ static void test_what_a_break_asks_for(void **state)
     (void)state;
     library.locks = &held;
     library.n_locks = 1;
+    bed_service()->config.serves_anybody = true;
     const char *answer = bed_ask("DELETE /v1/locks/x?if_token=7&reason=host%20is%20gone", "", NULL);
     assert_says(answer, 200, "{\"name\":\"x\",\"asked\":[{");
     assert_non_null(strstr(answer, "\"token\":7"));

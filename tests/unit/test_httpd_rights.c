@@ -141,6 +141,14 @@ static void test_the_methods_of_a_path_are_named(void **state)
 
 /* ---- Tokens ---- */
 
+static void test_without_access_tokens_nobody_breaks(void **state)
+{
+    (void)state;
+    assert_answer("DELETE /v1/locks/x?reason=why", "", NULL, 403,
+                  "has no access tokens, and the call requires one for admin");
+    assert_int_equal(library.n_breaks, 0);
+}
+
 static void test_without_a_token(void **state)
 {
     (void)state;
@@ -348,14 +356,15 @@ int main(void)
         TEST(test_with_tokens_it_may_have_any_name, serve_with_tokens),
         TEST(test_one_for_anybody_may_have_any_name, serve_anybody),
         TEST(test_paths_that_are_none, serve_here),
-        TEST(test_a_name_may_be_a_parameter, serve_here),
+        TEST(test_without_access_tokens_nobody_breaks, serve_here),
+        TEST(test_a_name_may_be_a_parameter, serve_anybody),
         TEST(test_the_methods_of_a_path_are_named, serve_here),
         TEST(test_without_a_token, serve_with_tokens),
         TEST(test_what_each_token_allows, serve_with_tokens),
         TEST(test_one_to_read_changes_nothing, serve_to_read),
         TEST(test_a_body_is_json, serve_here),
         TEST(test_parameters_that_are_none, serve_here),
-        TEST(test_numbers_have_bounds, serve_here),
+        TEST(test_numbers_have_bounds, serve_anybody),
         TEST(test_how_large_a_body_may_be, serve_here),
         TEST(test_how_large_all_pieces_may_be, serve_here),
         TEST(test_what_is_wrong_first_is_said, serve_here),

@@ -650,7 +650,8 @@ static void test_a_break_ends_with_the_service(void **state)
 {
     (void)state;
     static const hf_lock_info lock = {.name = "x"};
-    const httpd_config config = bed_config(client);
+    httpd_config config = bed_config(client);
+    config.serves_anybody = true;
     may_list = false;
     n_listing = 0;
     library.locks = &lock;

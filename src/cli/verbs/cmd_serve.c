@@ -38,16 +38,20 @@ typedef struct request {
 } request;
 
 static const struct argp_option list[] = {
-    {"listen", KEY_LISTEN, "HOST:PORT", 0, "where; default 127.0.0.1:8430; port 0: a free one", 0},
+    {"listen", KEY_LISTEN, "HOST:PORT", 0,
+     "where; default 127.0.0.1:8430; port 0: a free one; unix:PATH: a Unix socket, for users of "
+     "this "
+     "machine",
+     0},
     {"tls-cert", KEY_CERT, "FILE", 0, "serve HTTPS with this certificate (PEM)", 0},
     {"tls-key", KEY_KEY, "FILE", 0, "and its key", 0},
     {"token-file", KEY_TOKENS, "FILE", 0,
-     "who may do what: lines \"read|use|admin TOKEN [NAME]\"; without it everybody may do "
-     "everything",
+     "who may do what: lines \"read|use|admin TOKEN [NAME]\"; without it all may take locks, and "
+     "break them over a Unix socket only",
      0},
     {"read-only", KEY_READ_ONLY, NULL, 0, "refuse calls that change a lock", 0},
     {"insecure-serve-anybody", KEY_ANYBODY, NULL, 0,
-     "listen beyond this machine without access tokens", 0},
+     "listen beyond this machine without access tokens, and let everybody do everything", 0},
     {"max-connections", KEY_CONNECTIONS, "N", 0, "at the same time; default 2000", 0},
     {"max-waits", KEY_WAITS, "N", 0,
      "requests of one client (or access token) that wait for locks; default 1000", 0},
