@@ -11,6 +11,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "httpd/address.h"
@@ -21,18 +22,30 @@
 #include "show/text.h"
 
 #define MODE 0640
+#define FLAGS (O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK)
 #define NAME_MOST 512
 #define SECRET_DIGITS 32 /* at the beginning of a lease's id; then comes '-' */
+
+/* What others have put there in place of the log would be written to. */
+static hf_code check(int fd, const char *path, hf_error *err)
+{
+    struct stat state;
+    if (!fstat(fd, &state) && S_ISREG(state.st_mode) && state.st_nlink == 1)
+        return HF_OK;
+    return fail(err, HF_INVALID, "--access-log: %.200s: this is no regular file with one name only",
+                path);
+}
 
 hf_code access_log_open(access_log *log, const char *path, hf_error *err)
 {
     *log = (access_log){.is_open = path != NULL, .fd = STDERR_FILENO};
     if (!path || strcmp(path, "-") == 0)
         return HF_OK;
-    log->fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, MODE);
+    log->fd = open(path, FLAGS, MODE);
     log->is_open = log->is_file = log->fd >= 0;
-    return log->is_open ? HF_OK
-                        : fail(err, HF_INVALID, "--access-log: %.200s: %s", path, strerror(errno));
+    return log->is_open ? check(log->fd, path, err)
+                        : fail(err, HF_INVALID, "--access-log: %.200s: %s", path,
+                               errno == ELOOP ? "this is a symbolic link" : strerror(errno));
 }
 
 void access_log_close(access_log *log)

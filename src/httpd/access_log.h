@@ -6,7 +6,7 @@
 #include "httpd/request.h"
 
 /* path: a file, which is appended to; "-": standard error; NULL: nothing is logged. HF_INVALID: it
- * cannot be opened. */
+ * cannot be opened, is a link, or is no regular file with one name. */
 hf_code access_log_open(access_log *log, const char *path, hf_error *err);
 void access_log_close(access_log *log);
 

@@ -2,7 +2,6 @@
 /* httpd.c: starts and stops the service; the only interface of its module. */
 #include "httpd/httpd.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,9 +72,9 @@ static hf_code read_whole(FILE *file, const char *path, char **out, hf_error *er
 
 static hf_code read_cert(const char *path, char **out, hf_error *err)
 {
-    FILE *file = fopen(path, "re");
-    return file ? read_whole(file, path, out, err)
-                : fail(err, HF_INVALID, "--tls-cert: %.200s: %s", path, strerror(errno));
+    FILE *file;
+    hf_code code = public_open("--tls-cert", path, &file, err);
+    return code ? code : read_whole(file, path, out, err);
 }
 
 static hf_code read_key(const char *path, char **out, hf_error *err)

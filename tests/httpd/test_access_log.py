@@ -108,6 +108,23 @@ class AccessLog(serving.Case):
         result = self.check(65, "serve", "--listen", "127.0.0.1:0", "--access-log", self.path("none/log"))
         self.assertRegex(result.err, "^holdfast: --access-log: .*none/log: No such file or directory")
 
+    def test_what_others_put_in_its_place(self):
+        """A member of a group that shares the folder; a FIFO that nobody reads does not stop it."""
+        os.mkdir(self.path("shared"))
+        theirs = self.write("theirs", "")
+        os.symlink(self.path("made"), self.path("shared/dangling"))
+        os.symlink(theirs, self.path("shared/link"))
+        os.link(theirs, self.path("shared/hard"))
+        os.mkfifo(self.path("shared/fifo"))
+        reader = os.open(self.path("shared/fifo"), os.O_RDONLY | os.O_NONBLOCK)
+        self.addCleanup(os.close, reader)
+        for name, said in (("dangling", "a symbolic link"), ("link", "a symbolic link"),
+                           ("hard", "one name only"), ("fifo", "no regular file")):
+            result = self.check(65, "serve", "--listen", "127.0.0.1:0", "--access-log",
+                                self.path("shared/" + name))
+            self.assertRegex(result.err, "--access-log: .*: this is .*" + said)
+        self.assertFalse(os.path.exists(self.path("made")))
+
     def test_the_setting(self):
         self.env["HOLDFAST_CONFIG"] = self.write("config", "access-log = %s\n" % self.path("log"))
         self.serve().get("/healthz")

@@ -77,6 +77,21 @@ class Tokens(serving.Case):
         result = self.check(65, "serve", "--token-file", self.path("nix"))
         self.assertRegex(result.err, "No such file")
 
+    def test_files_that_are_none(self):
+        """A FIFO that nobody writes to would be waited for."""
+        os.mkfifo(self.path("fifo"), 0o600)
+        for words in (["--token-file", "fifo"], ["--tls-cert", "fifo", "--tls-key", "fifo"],
+                      ["--tls-cert", "tokens", "--tls-key", "fifo"], ["--token-file", "."]):
+            given = [self.path(word) if word[0] != "-" else word for word in words]
+            result = self.check(65, "serve", "--listen", "127.0.0.1:0", *given)
+            self.assertRegex(result.err, "this is no regular file")
+
+    def test_a_link_is_followed(self):
+        """As those that certbot makes, and those of mounted secrets."""
+        os.symlink("tokens", self.path("link"))
+        service = self.serve("--token-file", self.path("link"))
+        self.assertEqual(service.get("/v1/locks", READ).status, 200)
+
 
 class Listening(serving.Case):
     def test_not_beyond_this_machine_without_tokens(self):
@@ -190,6 +205,14 @@ class OtherUsers(serving.Case):
         with acting_as("daemon", self.GROUP):
             self.check_problem(service.get("/v1/locks"), 401, "PROBLEM_UNAUTHORIZED")
             self.assertEqual(service.get("/v1/locks", READ).status, 200)
+
+    def test_another_users_file_gives_no_rights(self):
+        """A member of the group has put it in the place of root's."""
+        file = self.write("theirs", "admin %s mallory\n" % ADMIN)
+        os.chown(file, pwd.getpwnam("daemon").pw_uid, 0)
+        for words in (["--token-file", file], ["--tls-cert", file, "--tls-key", file]):
+            result = self.check(65, "serve", "--listen", "127.0.0.1:0", *words)
+            self.assertRegex(result.err, "theirs: user [0-9]+ can change it")
 
     def test_a_socket_is_never_for_all(self):
         old = os.umask(0)

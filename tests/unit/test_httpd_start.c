@@ -350,7 +350,7 @@ static void test_bad_certificates(void **state)
     config.key_file = "/nix/key";
     assert_refused(&config, HF_INVALID, "/nix/cert: No such file or directory");
     config.cert_file = "/"; /* it can be opened, but not read */
-    assert_refused(&config, HF_INVALID, "/ is no certificate or key");
+    assert_refused(&config, HF_INVALID, "/: this is no regular file");
     config.cert_file = config.key_file = bed_file("");
     assert_refused(&config, HF_INVALID, " is no certificate or key");
     memset(long_text, 'x', 65536);
