@@ -46,6 +46,20 @@ static bool is_loopback(const struct sockaddr *sock)
     return IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)(const void *)sock)->sin6_addr);
 }
 
+/* getaddrinfo() takes larger ones, and forgets their upper bits. */
+static bool is_port(const char *text)
+{
+    size_t digits = strspn(text, "0123456789");
+    return digits && digits <= 5 && !text[digits] && atoi(text) <= 65535;
+}
+
+bool address_is_host(const char *text)
+{
+    char host[HOST_SIZE];
+    const char *port;
+    return split(text, host, &port) && *host && (!port || !*port || is_port(port));
+}
+
 bool address_is_here(const char *text)
 {
     char host[HOST_SIZE];
@@ -59,13 +73,6 @@ bool address_is_here(const char *text)
     if (inet_pton(AF_INET6, host, &six) == 1)
         return IN6_IS_ADDR_LOOPBACK(&six);
     return strcasecmp(host, "localhost") == 0;
-}
-
-/* getaddrinfo() takes larger ones, and forgets their upper bits. */
-static bool is_port(const char *text)
-{
-    size_t digits = strspn(text, "0123456789");
-    return digits && digits <= 5 && !text[digits] && atoi(text) <= 65535;
 }
 
 static void take(address *out, const struct addrinfo *found)

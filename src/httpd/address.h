@@ -28,6 +28,9 @@ hf_code address_listen(const address *at, int *fd, int *port, hf_error *err);
 /* The path of a Unix socket; NULL: it is none. */
 const char *address_path(const address *at);
 
+/* Whether this is a host, with a port or without: "example.org:8430". */
+bool address_is_host(const char *text);
+
 /* Whether the name by which a client calls us, such as "localhost:8430", can only mean this
  * machine. */
 bool address_is_here(const char *host);

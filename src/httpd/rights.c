@@ -52,24 +52,56 @@ static bool check_head(request *req)
     return false;
 }
 
-static enum MHD_Result count_length(void *ctx, enum MHD_ValueKind kind, const char *key,
-                                    const char *value)
+/* What is wrong with the fields of a head, as far as microhttpd shows them. */
+typedef struct fields {
+    int n_lengths, n_hosts, n_authorizations;
+    bool has_bad_text; /* a blank before the colon, a control character */
+} fields;
+
+/* Without control characters, and blanks other than these. */
+static bool is_text(const char *text, const char *blanks)
 {
-    int *n = ctx;
-    (void)kind, (void)value;
-    *n += strcasecmp(key, MHD_HTTP_HEADER_CONTENT_LENGTH) == 0;
+    while (*text && *text != 0x7f && ((unsigned char)*text > ' ' || strchr(blanks, *text)))
+        text++;
+    return !*text;
+}
+
+static enum MHD_Result see_field(void *ctx, enum MHD_ValueKind kind, const char *key,
+                                 const char *value)
+{
+    fields *seen = ctx;
+    (void)kind;
+    seen->n_lengths += strcasecmp(key, MHD_HTTP_HEADER_CONTENT_LENGTH) == 0;
+    seen->n_hosts += strcasecmp(key, MHD_HTTP_HEADER_HOST) == 0;
+    seen->n_authorizations += strcasecmp(key, MHD_HTTP_HEADER_AUTHORIZATION) == 0;
+    if (!is_text(key, "") || (value && !is_text(value, " \t")))
+        seen->has_bad_text = true;
     return MHD_YES;
 }
 
-/* A proxy before us may see the end of the body in another place than we do. */
-static bool check_framing(request *req)
+/* NULL: nothing. A proxy before us may see the end of the body, the host or
+ * the caller in another place than we do. */
+static const char *wrong_with(const request *req, const fields *seen)
 {
-    int n = header(req, MHD_HTTP_HEADER_TRANSFER_ENCODING) ? 1 : 0;
-    MHD_get_connection_values(req->mhd, MHD_HEADER_KIND, count_length, &n);
-    if (n < 2)
+    const char *host = header(req, MHD_HTTP_HEADER_HOST);
+    if (seen->n_lengths + (header(req, MHD_HTTP_HEADER_TRANSFER_ENCODING) ? 1 : 0) > 1)
+        return "say once how long the body is: in one Content-Length, or chunked";
+    if (seen->n_hosts > 1 || (host && !address_is_host(host)))
+        return "give one Host, with a port from 0 to 65535 or none";
+    if (seen->n_authorizations > 1)
+        return "give one Authorization";
+    return seen->has_bad_text ? "a header has a control character, or a blank before its colon"
+                              : NULL;
+}
+
+static bool check_fields(request *req)
+{
+    fields seen = {0};
+    MHD_get_connection_values(req->mhd, MHD_HEADER_KIND, see_field, &seen);
+    const char *wrong = wrong_with(req, &seen);
+    if (!wrong)
         return true;
-    answer_code(req, HF_INVALID,
-                "say once how long the body is: in one Content-Length, or chunked");
+    answer_code(req, HF_INVALID, "%s", wrong);
     answer_header(req, MHD_HTTP_HEADER_CONNECTION, "close");
     return false;
 }
@@ -210,7 +242,7 @@ void rights_check(request *req, const char *method, const char *path)
     req->caller = find_caller(req);
     if (atomic_load(&req->service->is_stopping))
         answer_closed(req);
-    else if (check_head(req) && check_framing(req) && check_host(req) &&
+    else if (check_head(req) && check_fields(req) && check_host(req) &&
              check_path(req, method, path) && check_writing(req) && check_role(req) &&
              check_type(req) && check_parameters(req))
         find_name(req);

@@ -145,6 +145,10 @@ class Service(Serving):
         self.assertEqual(self.values(self.unit, "RuntimeDirectoryMode"), ["0750"])
         self.assertEqual(self.values(self.unit, "UMask"), ["0007"])
 
+    def test_what_is_in_its_memory_stays_there(self):
+        for key, value in (("LimitCORE", "0"), ("ProtectProc", "invisible")):
+            self.assertEqual(self.values(self.unit, key), [value])
+
     def test_what_only_root_can_read_is_given_to_it(self):
         loaded = {each.split(":")[0] for each in self.values(self.added, "LoadCredential")}
         self.assertEqual(loaded, set(re.findall(r"%d/(\S+)", self.added)))

@@ -120,7 +120,7 @@ class AccessLog(serving.Case):
         self.addCleanup(os.close, reader)
         for name, said in (("dangling", "a symbolic link"), ("link", "a symbolic link"),
                            ("hard", "one name only"), ("fifo", "no regular file")):
-            result = self.check(65, "serve", "--listen", "127.0.0.1:0", "--access-log",
+            result = self.check(65, "serve", "--listen", "nowhere", "--access-log",
                                 self.path("shared/" + name))
             self.assertRegex(result.err, "--access-log: .*: this is .*" + said)
         self.assertFalse(os.path.exists(self.path("made")))
