@@ -148,6 +148,18 @@ static caller find_caller(const request *req)
     return tokens_find(req->service->tokens, given + sizeof scheme - 1);
 }
 
+/* A browser says where the page is from that asks. One from elsewhere could see whether an element
+ * with our address loads, and so which locks there are. A link to our page may be followed. */
+static bool check_site(request *req)
+{
+    const char *site = header(req, "Sec-Fetch-Site"), *mode = header(req, "Sec-Fetch-Mode");
+    bool is_link = mode && strcmp(mode, "navigate") == 0 && strcmp(req->route->path, "/") == 0;
+    if (!site || strcmp(site, "same-origin") == 0 || strcmp(site, "none") == 0 || is_link)
+        return true;
+    answer_problem(req, PROBLEM_FORBIDDEN, "pages of other sites are not served");
+    return false;
+}
+
 static bool check_role(request *req)
 {
     const char *wanted = role_name(req->route->role);
@@ -243,7 +255,7 @@ void rights_check(request *req, const char *method, const char *path)
     if (atomic_load(&req->service->is_stopping))
         answer_closed(req);
     else if (check_head(req) && check_fields(req) && check_host(req) &&
-             check_path(req, method, path) && check_writing(req) && check_role(req) &&
-             check_type(req) && check_parameters(req))
+             check_path(req, method, path) && check_site(req) && check_writing(req) &&
+             check_role(req) && check_type(req) && check_parameters(req))
         find_name(req);
 }

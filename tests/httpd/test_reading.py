@@ -382,6 +382,7 @@ class Heads(serving.Case):
             headers = service.get(path).headers
             self.assertEqual((headers["X-Content-Type-Options"], headers["Cache-Control"]),
                              ("nosniff", "no-cache"))
+            self.assertEqual(headers["Cross-Origin-Resource-Policy"], "same-origin")
         for path in ("/openapi.json", "/", "/page.css"):
             headers = service.get(path).headers
             self.assertIn("default-src 'none'", headers["Content-Security-Policy"])

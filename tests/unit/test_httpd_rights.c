@@ -139,6 +139,22 @@ static void test_the_methods_of_a_path_are_named(void **state)
     assert_answer("HEAD /metrics", "", NULL, 200, "text/plain; version=0.0.4");
 }
 
+/* ---- Pages of other sites ---- */
+
+#define SITE(site, mode) "Sec-Fetch-Site: " site "\r\nSec-Fetch-Mode: " mode "\r\n"
+
+static void test_pages_of_other_sites_are_refused(void **state)
+{
+    (void)state;
+    assert_answer("GET /v1/locks/x", SITE("cross-site", "no-cors"), NULL, 403, "of other sites");
+    assert_answer("GET /v1/locks/x", SITE("same-site", "no-cors"), NULL, 403, "of other sites");
+    assert_answer("GET /v1/locks/x", SITE("cross-site", "navigate"), NULL, 403, "of other sites");
+    assert_answer("GET /", SITE("cross-site", "no-cors"), NULL, 403, "of other sites");
+    assert_answer("GET /", SITE("cross-site", "navigate"), NULL, 200, "</html>");
+    assert_answer("GET /v1/locks/x", SITE("same-origin", "cors"), NULL, 200, "");
+    assert_answer("GET /v1/locks/x", SITE("none", "navigate"), NULL, 200, "");
+}
+
 /* ---- Tokens ---- */
 
 static void test_without_access_tokens_nobody_breaks(void **state)
@@ -356,6 +372,7 @@ int main(void)
         TEST(test_with_tokens_it_may_have_any_name, serve_with_tokens),
         TEST(test_one_for_anybody_may_have_any_name, serve_anybody),
         TEST(test_paths_that_are_none, serve_here),
+        TEST(test_pages_of_other_sites_are_refused, serve_here),
         TEST(test_without_access_tokens_nobody_breaks, serve_here),
         TEST(test_a_name_may_be_a_parameter, serve_anybody),
         TEST(test_the_methods_of_a_path_are_named, serve_here),
