@@ -111,9 +111,7 @@ void access_log_write(access_log *log, const request *req)
     if (!log->is_open)
         return;
     json_t *line = line_of(log, req);
-    char *json = json_dumps(line, JSON_COMPACT | JSON_REAL_PRECISION(6));
-    if (!json)
-        text_no_memory();
+    char *json = json_text(line, JSON_COMPACT | JSON_REAL_PRECISION(6));
     char *text = text_print("%s\n", json);
     log->n_dropped = put(log, text, strlen(text)) ? 0 : log->n_dropped + 1;
     free(text);

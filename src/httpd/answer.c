@@ -76,9 +76,7 @@ void answer_bytes(request *req, const char *type, const void *bytes, size_t size
 
 static void dump(request *req, unsigned status, const char *type, json_t *value)
 {
-    char *text = json_dumps(value, JSON_COMPACT);
-    if (!text)
-        text_no_memory();
+    char *text = json_text(value, JSON_COMPACT);
     json_decref(value);
     give_memory(req, status, type, text);
 }

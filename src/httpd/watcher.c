@@ -52,20 +52,12 @@ static char *print_event(const watcher *w, uint64_t number, news kind, const cha
                       news_name(kind), data);
 }
 
-static char *text_of(const json_t *data)
-{
-    char *text = json_dumps(data, JSON_COMPACT);
-    if (!text)
-        text_no_memory();
-    return text;
-}
-
 static void tell_store(watcher *w)
 {
     json_t *data = json_object_new();
     json_put(data, "reachable", json_boolean(!w->trouble));
     json_put_text(data, "detail", w->trouble);
-    char *text = text_of(data);
+    char *text = json_text(data, JSON_COMPACT);
     keep(w, NEWS_STORE, &(event){.text = print_event(w, w->next, NEWS_STORE, text)});
     free(text);
     json_decref(data);
@@ -92,7 +84,7 @@ static void note(void *ctx, news kind, const char *name, const json_t *data)
         if (!notes->all)
             text_no_memory();
     }
-    notes->all[notes->n++] = (change_note){kind, text_copy(name), text_of(data)};
+    notes->all[notes->n++] = (change_note){kind, text_copy(name), json_text(data, JSON_COMPACT)};
 }
 
 /* Those for which there is no room are not printed. */
@@ -409,7 +401,8 @@ static void write_renewals(const watcher *w, uint64_t number, const char *prefix
     json_t *data = renewals_of(w->events[number % EVENTS_KEPT].renewals, prefix);
     if (!data)
         return;
-    char *text = text_of(data), *printed = print_event(w, number, NEWS_LEASES, text);
+    char *text = json_text(data, JSON_COMPACT),
+         *printed = print_event(w, number, NEWS_LEASES, text);
     fputs(printed, out);
     free(printed);
     free(text);
@@ -432,7 +425,7 @@ void watcher_snapshot_locked(const watcher *w, const char *prefix, bool in_use, 
              json_boolean(!in_use && !w->now.has_free && is_crowded_locked(w)));
     json_put(data, "reachable", json_boolean(!w->trouble));
     json_put_text(data, "detail", w->trouble);
-    char *text = text_of(data);
+    char *text = json_text(data, JSON_COMPACT);
     fprintf(out, "id: %" PRIx64 "-%" PRIu64 "\nevent: snapshot\ndata: ", w->epoch, w->next - 1);
     fputs(text, out);
     fputs("\n\n", out);

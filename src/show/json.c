@@ -287,16 +287,20 @@ json_t *json_of_why(const char *name, json_t *links)
     return out;
 }
 
-static int write_out(const char *bytes, size_t size, void *ctx)
+char *json_text(const json_t *value, size_t flags)
 {
-    (void)ctx;
-    return fwrite(bytes, 1, size, stdout) == size ? 0 : -1;
+    char *text = json_dumps(value, flags);
+    if (!text)
+        text_no_memory();
+    return text_escape_json(text);
 }
 
 /* main() looks at stdout's error flag when the verb has ended. */
 void json_write(const json_t *value)
 {
-    json_dump_callback(value, write_out, NULL, JSON_COMPACT);
+    char *text = json_text(value, JSON_COMPACT);
+    fputs(text, stdout);
+    free(text);
 }
 
 void json_print(const json_t *value)

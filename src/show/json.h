@@ -32,6 +32,10 @@ void json_put_number(json_t *object, const char *key, int64_t number);
 /* Of a lease; left out where the protocol has no tokens. */
 void json_put_token(json_t *object, int64_t token);
 
+/* As text in new memory, with these flags of Jansson's. Nothing in it changes how a terminal shows
+ * it. */
+char *json_text(const json_t *value, size_t flags);
+
 /* Prints it on stdout as one line. */
 void json_write(const json_t *value); /* without an end of line */
 void json_print(const json_t *value);

@@ -116,6 +116,40 @@ static bool is_trick(wint_t point)
            (point >= 0x2060 && point <= 0x206f) || point == 0x61c || point == 0xfeff;
 }
 
+/* The next character of JSON that a terminal may obey; NULL: there is none. Jansson escapes those
+ * below a blank. */
+static const char *next_trick(const char *json, size_t *size, wint_t *point)
+{
+    for (; *json; json += *size) {
+        *size = 1;
+        if ((unsigned char)*json < 0x7f)
+            continue;
+        *size = decode(json, point);
+        if (!*size)
+            *size = 1;
+        else if (is_trick(*point) || (*point >= 0x7f && *point < 0xa0))
+            return json;
+    }
+    return NULL;
+}
+
+char *text_escape_json(char *json)
+{
+    size_t size;
+    wint_t point;
+    const char *from = json, *at = next_trick(json, &size, &point);
+    if (!at)
+        return json;
+    char *out = text_alloc(strlen(json) * 6 + 1), *end = out;
+    for (; at; at = next_trick(from, &size, &point)) {
+        end += sprintf(end, "%.*s\\u%04x", (int)(at - from), from, (unsigned)point);
+        from = at + size;
+    }
+    strcpy(end, from);
+    free(json);
+    return out;
+}
+
 static size_t escape_one(const char *text, char *out, size_t size)
 {
     wint_t point = 0;

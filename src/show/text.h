@@ -30,6 +30,10 @@ bool text_is_utf8(const char *text);
  * \u{202e}, and bytes that are not UTF-8 as \xff. */
 char *text_escape(const char *text);
 
+/* Of JSON, whose memory it takes: what can hide or reorder text is written as \u202e, which means
+ * the same. */
+char *text_escape_json(char *json);
+
 /* A copy in which bytes that are not UTF-8 are U+FFFD. */
 char *text_repair(const char *text);
 

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import stat
+import urllib.parse
 
 import serving
 
@@ -58,6 +59,15 @@ class AccessLog(serving.Case):
             text = file.read()
         for each in (secret, USER, READER):
             self.assertNotIn(each, text)
+
+    def test_names_change_no_terminal(self):
+        service = self.serve("--access-log", self.path("log"))
+        name = "a\u202eb\x7f"
+        service.get("/v1/locks/" + urllib.parse.quote(name))
+        [line] = self.logged(1)
+        self.assertEqual(line["path"], "/v1/locks/" + name)
+        with open(self.path("log")) as file:
+            self.assertIn(r'"/v1/locks/a\u202eb\u007f"', file.read())
 
     def test_who_hangs_up_while_waiting(self):
         service = self.serve("--access-log", self.path("log"))

@@ -357,6 +357,20 @@ class Page(browsing.Case):
         self.assertEqual(self.texts("#one img, #one .why b, #one h2 b"), [])
         self.assertEqual(self.driver.title, "%s \u00b7 %s \u00b7 Holdfast" % (evil, self.store))
 
+    def test_what_makes_names_look_like_others_is_shown(self):
+        service = self.serve("--insecure-serve-anybody")
+        evil, shown = "yolp\u202eed\u200b", "yolp\\u{202e}ed\\u{200b}"
+        self.hold("--why", evil, evil)
+        self.open(service)
+        self.wait_for(lambda: self.names() == [shown], "the lock")
+        self.assertEqual(self.texts(".why"), [shown])
+        self.press(".break")
+        self.assertEqual(self.texts("#break .name"), [shown])
+        self.press("#break .cancel")
+        self.press("a.name")
+        self.wait_for(lambda: self.chain(), "the second look")
+        self.assertEqual(self.title(), [shown])
+
     def test_needs_nothing_from_elsewhere(self):
         service = self.serve()
         self.open(service)

@@ -21,6 +21,7 @@
 #include "httpd/uri.h"
 #include "httpd/waits.h"
 #include "httpd/watcher.h"
+#include "show/text.h"
 
 /* ---- uri.c ---- */
 
@@ -613,6 +614,25 @@ static void test_free_locks_that_are_not_looked_at_are_no_news(void **state)
     }
 }
 
+/* ---- JSON ---- */
+
+static void test_json_hides_nothing(void **state)
+{
+    static const char *const all[][2] = {
+        {"", ""},
+        {"plain \xc3\xa4 \xe2\x82\xac \xf0\x9f\x94\x92",
+         "plain \xc3\xa4 \xe2\x82\xac \xf0\x9f\x94\x92"},
+        {"\"x\xe2\x80\xaey\xe2\x81\xa6\"", "\"x\\u202ey\\u2066\""},
+        {"\xe2\x80\x8b\xef\xbb\xbf\xd8\x9c", "\\u200b\\ufeff\\u061c"},
+        {"\x7f\xc2\x9bm\xc2\xa0", "\\u007f\\u009bm\xc2\xa0"}};
+    (void)state;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        char *escaped = text_escape_json(text_copy(all[i][0]));
+        assert_string_equal(escaped, all[i][1]);
+        free(escaped);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -639,6 +659,7 @@ int main(void)
         cmocka_unit_test(test_who_leaves_is_followed_no_more),
         cmocka_unit_test(test_locks_that_are_new_others_or_gone),
         cmocka_unit_test(test_free_locks_that_are_not_looked_at_are_no_news),
+        cmocka_unit_test(test_json_hides_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,12 +7,16 @@ const LONG_MS = 60000, LONGER = 3; // what is long: that, and so many times what
 const WORDS = {wait: "waits", grant: "has it", release: "gave it back", loss: "lost it",
   gave_up: "gave up waiting", left: "waits no more"};
 
-// An element with these properties and children; texts become text.
+// What could hide, or make a name look like another, is shown as \u{202e}, as on a terminal.
+const TRICKS = /[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g;
+export const plain = text => String(text).replace(TRICKS, c => `\\u{${c.codePointAt(0).toString(16)}}`);
+
+// An element with these properties and children; texts become plain text.
 export function make(name, properties, ...children) {
   const {data, ...rest} = properties;
   const element = Object.assign(document.createElement(name), rest);
   Object.assign(element.dataset, data);
-  element.append(...children);
+  element.append(...children.map(child => child instanceof Node ? child : plain(child)));
   return element;
 }
 
@@ -32,7 +36,7 @@ const GONE = "(session gone)";
 // A name, with its process id, if it ends with one, in small: "alice/deploy@build1:4711".
 export function named(text) {
   const [, name, pid] = /^(.*@[^:@]+)(:\d+)$/s.exec(text) || [];
-  return pid ? [name, make("small", {}, pid)] : [text];
+  return pid ? [plain(name), make("small", {}, pid)] : [plain(text)];
 }
 
 export const who = entry => make("b", {className: "who"}, ...named(entry.who || GONE));
@@ -64,7 +68,7 @@ export function kindOf(lock) {
 function holderRow(lock, holder, usual, ask) {
   const key = "break " + (holder.token || holder.session);
   const button = ask && make("button", {type: "button", className: "break", data: {key},
-    ariaLabel: `Break ${lock.name}, held by ${holder.who || GONE}`,
+    ariaLabel: plain(`Break ${lock.name}, held by ${holder.who || GONE}`),
     onclick: () => ask(lock.name, holder)}, "Break");
   return make("div", {className: "holder", data: {session: holder.session}},
     make("div", {},

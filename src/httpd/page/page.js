@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The page follows /v1/events and shows what it tells. What comes from outside is only ever text.
 import {follow} from "./events.js";
-import {card, named, update, waitingAt} from "./card.js";
+import {card, named, plain, update, waitingAt} from "./card.js";
 import {showOne} from "./one.js";
 
 const PAGE = 100;                                // cards at a time
@@ -120,7 +120,7 @@ function show(kind, text) {
 function showAway(text, detail = "") {
   find("#away").hidden = !text;
   find("#away-text").textContent = text;
-  find("#away-detail").textContent = detail;
+  find("#away-detail").textContent = plain(detail);
 }
 
 function showLive(more = "") {
@@ -157,13 +157,13 @@ async function showNames(isAdmin) {
   const {store, host, protocol} = await read("v1/service").catch(() => ({}));
   allowBreaks(isAdmin && protocol === "queue");
   find("#where").hidden = !host;
-  find("#store").textContent = store || "";
+  find("#store").textContent = plain(store || "");
   find("#service").textContent = host ? `${host}, ${location.host}` : "";
   showTitle();
 }
 
 const showTitle = () => {
-  document.title = [one?.name, find("#store").textContent, "Holdfast"].filter(Boolean).join(" \u00b7 ");
+  document.title = [one && plain(one.name), find("#store").textContent, "Holdfast"].filter(Boolean).join(" \u00b7 ");
 };
 
 const isOverdue = lock =>
@@ -401,7 +401,7 @@ const breakBox = dialog("#break", async (form, box) => {
     if (answer.ok)
       box.close();
     else
-      problem.textContent = (await answer.json()).detail;
+      problem.textContent = plain((await answer.json()).detail);
   } catch {
     problem.textContent = "The service was not reached.";
   }
@@ -413,7 +413,7 @@ function askToBreak(name, holder) {
   breaking = {name, token: holder.token};
   find("form", breakBox).reset();
   find(".problem", breakBox).textContent = "";
-  find(".name", breakBox).textContent = name;
+  find(".name", breakBox).textContent = plain(name);
   find(".who", breakBox).replaceChildren(...named(holder.who || "a session that is gone"));
   breakBox.showModal();
 }
