@@ -412,6 +412,8 @@ class Passwords(Config):
                 ("mongodb://u:p@h/", "mongodb://u:***@h/"), ("mongodb://u:@h", "mongodb://u:***@h"),
                 ("mongodb+srv://u:p@h", "mongodb+srv://u:***@h"), ("mongodb://u:p@q@h", "mongodb://u:***@h"),
                 ("mongodb://u@h:1/x", None), ("mongodb://h:1,i:2/x", None), ("sqlite:/a:b@c", None),
+                ("mongo://u:p@h", "mongo://***@h"), ("mongodb:/u:p@h/x", "mongodb:/***@h/x"),
+                ("mongodb:u:p@h", "mongodb:***@h"), ("u:p@h", "u:***@h"), ("http://u:p@h", "http://***@h"),
                 ("mongodb://h/?tlsCertificateKeyFilePassword=x", "mongodb://h/?tlsCertificateKeyFilePassword=***"),
                 ("mongodb://h/?a=1&PASSWORD=x&b=2", "mongodb://h/?a=1&PASSWORD=***&b=2"),
                 ("mongodb://h/?password=x&password=yz", "mongodb://h/?password=***&password=***"),

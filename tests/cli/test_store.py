@@ -289,5 +289,20 @@ class NoServer(cli.Case):
             self.assertNotIn("secret", result.err)
 
 
+class Dumps(cli.Case):
+    """A core dump has the password in it. The kernel gives what belongs to a process without one to root."""
+
+    def owner(self, store):
+        os.chmod(self.folder, 0o777)
+        more = {"preexec_fn": as_member} if os.getuid() == 0 else {}
+        running = self.start("--store", store, "run", "x", "--", "true", **more)
+        running.err.expect("(ask|try)ing again")
+        return os.stat("/proc/%d/environ" % running.pid).st_uid
+
+    def test_with_a_password_there_is_none(self):
+        self.assertEqual(self.owner("mongodb://u:secret@127.0.0.1:1/x"), 0)
+        self.assertEqual(self.owner("mongodb://127.0.0.1:1/x"), os.getuid() or NOBODY)
+
+
 if __name__ == "__main__":
     cli.main()

@@ -197,6 +197,8 @@ char *options_store(const settings *given)
     if (config_has_no_store(&given->config))
         refuse_no_store(&given->config);
     char *uri = given->store || make_default_folder() ? options_uri(given) : NULL;
+    if (uri && secret_is_in(uri))
+        secret_forbid_dumps();
     if (uri && !options_has_store(given))
         say_private(uri);
     say_open_secret(said);

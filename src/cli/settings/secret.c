@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/prctl.h>
 
 #include "show/text.h"
 
@@ -20,11 +21,21 @@ static char *hide(char *uri, size_t at, size_t size)
     return out;
 }
 
-/* Between the colon after the user's name and the last @. */
+/* The character before the password: the colon behind the user's name. Behind a scheme that is
+ * mistyped (mongo://u:x@h, mongodb:/u:x@h, u:x@h) all may be the password. NULL: there is none. */
+static const char *colon_of(const char *uri)
+{
+    const char *first = strchr(uri, ':');
+    bool is_known = strncmp(uri, "mongodb://", 10) == 0 || strncmp(uri, "mongodb+srv://", 14) == 0;
+    if (is_known)
+        return strchr(first + 3, ':');
+    return first ? first + strspn(first + 1, "/") : NULL;
+}
+
+/* Up to the last @. */
 static char *hide_password(char *uri)
 {
-    const char *user = strstr(uri, "://");
-    const char *colon = user ? strchr(user + 3, ':') : NULL, *end = strrchr(uri, '@');
+    const char *colon = colon_of(uri), *end = strrchr(uri, '@');
     if (!colon || !end || end < colon)
         return uri;
     return hide(uri, (size_t)(colon + 1 - uri), (size_t)(end - colon - 1));
@@ -56,8 +67,8 @@ static char *hide_options(char *uri)
 
 char *secret_mask(const char *uri)
 {
-    bool is_server = strncmp(uri, "mongodb", 7) == 0;
-    return is_server ? hide_options(hide_password(text_copy(uri))) : text_copy(uri);
+    bool is_path = strncmp(uri, "sqlite:", 7) == 0 || strncmp(uri, "memory:", 7) == 0;
+    return is_path ? text_copy(uri) : hide_options(hide_password(text_copy(uri)));
 }
 
 bool secret_is_in(const char *uri)
@@ -66,4 +77,9 @@ bool secret_is_in(const char *uri)
     bool differs = strcmp(masked, uri) != 0;
     free(masked);
     return differs;
+}
+
+void secret_forbid_dumps(void)
+{
+    prctl(PR_SET_DUMPABLE, 0);
 }

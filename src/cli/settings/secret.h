@@ -10,4 +10,7 @@ char *secret_mask(const char *uri);
 
 bool secret_is_in(const char *uri);
 
+/* From now on this process leaves no core dump. A program that it starts may. */
+void secret_forbid_dumps(void);
+
 #endif

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "cli/settings/options.h"
+#include "cli/settings/secret.h"
 #include "cli/settings/status.h"
 #include "cli/settings/value.h"
 #include "cli/terminal/terminal.h"
@@ -192,6 +193,8 @@ int cmd_serve(settings *given, int argc, char **argv)
     if (!module)
         return STATUS_STORE;
     block_signals(&signals);
+    if (req.config.token_file || req.config.key_file)
+        secret_forbid_dumps();
     int status = options_open(given, &options, &req.config.client);
     if (status)
         return status;
