@@ -26,11 +26,13 @@
 #define NAME_MOST 512
 #define SECRET_DIGITS 32 /* at the beginning of a lease's id; then comes '-' */
 
-/* What others have put there in place of the log would be written to. */
+/* What others have put there in place of the log would be written to; only root makes a device,
+ * such as /dev/null. */
 static hf_code check(int fd, const char *path, hf_error *err)
 {
     struct stat state;
-    if (!fstat(fd, &state) && S_ISREG(state.st_mode) && state.st_nlink == 1)
+    if (!fstat(fd, &state) &&
+        (S_ISCHR(state.st_mode) || (S_ISREG(state.st_mode) && state.st_nlink == 1)))
         return HF_OK;
     return fail(err, HF_INVALID, "--access-log: %.200s: this is no regular file with one name only",
                 path);

@@ -26,6 +26,7 @@ static void start(void)
 {
     static httpd_config config = {.listen = "127.0.0.1:0",
                                   .access_log = "/dev/null",
+                                  .serves_anybody = true,
                                   .max_connections = 100,
                                   .max_waits = 10,
                                   .max_followers = 10,

@@ -134,6 +134,7 @@ class AccessLog(serving.Case):
                                 self.path("shared/" + name))
             self.assertRegex(result.err, "--access-log: .*: this is .*" + said)
         self.assertFalse(os.path.exists(self.path("made")))
+        self.assertEqual(self.serve("--access-log", os.devnull).get("/healthz").status, 200)
 
     def test_the_setting(self):
         self.env["HOLDFAST_CONFIG"] = self.write("config", "access-log = %s\n" % self.path("log"))
