@@ -160,6 +160,7 @@ static void test_the_ttl_that_nobody_asked_for(void **state)
         {"hfProtocol=sharding&hfPingMS=60000", true, 90000, 30000},
         {"hfProtocol=sharding&hfExpiryMS=300000", true, 30000, 5000},
         {"hfProtocol=sharding&hfExpiryMS=15000", true, 10000, 3333},
+        {"hfProtocol=sharding&hfExpiryMS=3000", true, 3000, 1000},
         {"hfProtocol=sharding&hfPingMS=3600000&hfExpiryMS=604800000", true, 3600000, 1200000},
         {"", true, 40000, 0},
         {"", false, 10000, 0},

@@ -533,13 +533,15 @@ static hf_code take_step(mongo_store *store, const mongo_call *call, const hf_st
 }
 
 /* Three pings, so that a client pings as often as MongoDB does. Others wait for the expiry in any
- * case, and a tenth of it leaves them in no doubt. */
+ * case, and a tenth of it leaves them in no doubt. No more than the expiry, so that who only looks
+ * need not choose one. */
 static int64_t default_ttl_ms(const mongo_uri *uri)
 {
     int64_t pings_ms = 3 * uri->ping_ms, tenth_ms = uri->expiry_ms / 10;
     int64_t ttl_ms = pings_ms < tenth_ms ? pings_ms : tenth_ms;
     ttl_ms = ttl_ms < LEASE_TTL_MAX_MS ? ttl_ms : LEASE_TTL_MAX_MS;
-    return ttl_ms > LEASE_TTL_DEFAULT_MS ? ttl_ms : LEASE_TTL_DEFAULT_MS;
+    ttl_ms = ttl_ms > LEASE_TTL_DEFAULT_MS ? ttl_ms : LEASE_TTL_DEFAULT_MS;
+    return ttl_ms < uri->expiry_ms ? ttl_ms : uri->expiry_ms;
 }
 
 static hf_code check(const mongo_uri *uri, int64_t ttl_ms, hf_error *err)
