@@ -91,7 +91,6 @@ class OthersDocuments(OnASet):
         self.db.holdfast.locks.delete_one({"_id": "x"})
         self.run_command("run", "x", "--", "true")
 
-
     def test_no_index_is_made_beside_them(self):
         """It could delete them."""
         self.db.holdfast.sessions.insert_one({"_id": "theirs", "user": 1})
@@ -144,7 +143,7 @@ class Doctor(OnASet):
             told = self.told(0, **keys)
             self.assertRegex(told, "(?m)^ok +trial lock ")
             self.assertNotRegex(told, "(?m)^[A-Za-z]+ +collection ")
-        for name in ("locks", "sessions", "lockpings"):
+        for name in ("holdfast.locks", "holdfast.sessions", "locks", "lockpings"):
             self.assertEqual(self.db[name].count_documents({}), 0, name)
         self.assertEqual(list(self.db.users.find()), [{"_id": "x", "name": "y"}])
 
@@ -155,15 +154,15 @@ class Doctor(OnASet):
                  ({"collation": {"locale": "en", "strength": 2}}, "locks has a collation"),
                  ({"validator": {"email": {"$exists": True}}}, "it cannot be taken: .*failed validation"))
         for options, told in kinds:
-            self.db.drop_collection("locks")
-            self.db.create_collection("locks", **options)
+            self.db.drop_collection("holdfast.locks")
+            self.db.create_collection("holdfast.locks", **options)
             self.assertRegex(self.told(1), "(?m)^DANGER .*" + told)
 
     def test_other_programs_there(self):
-        self.db.locks.insert_many([{"_id": n, "email": "%d@example.org" % n} for n in range(3)])
-        self.assertRegex(self.told(0), "LOOK +collection +locks has 3 documents that are not Holdfast's")
-        self.db.locks.create_index("email", unique=True)
-        self.db.sessions.create_index("expires_at", expireAfterSeconds=9, name="theirs")
+        self.db.holdfast.locks.insert_many([{"_id": n, "email": "%d@example.org" % n} for n in range(3)])
+        self.assertRegex(self.told(0), "LOOK +collection +holdfast.locks has 3 documents that are not Holdfast's")
+        self.db.holdfast.locks.create_index("email", unique=True)
+        self.db.holdfast.sessions.create_index("expires_at", expireAfterSeconds=9, name="theirs")
         told = self.told(1)
         self.assertIn("locks has the unique index email_1", told)
         self.assertIn("sessions has the TTL index theirs", told)
