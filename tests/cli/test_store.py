@@ -233,7 +233,7 @@ class FilesOfTls(cli.Case):
         for options in ("tlsCAFile=%s.crt&tlsCertificateKeyFile=%s" % (pem, pem),
                         "tlsCertificateKeyFile=%s&tlsCertificateKeyFilePassword=right-secret" % hidden):
             uri = "mongodb://127.0.0.1:1/app?serverSelectionTimeoutMS=100&" + options
-            self.assertIn("connecting failed: 127.0.0.1:1 ", self.check(69, "--store", uri, "list").err)
+            self.assertIn("connecting failed: 127.0.0.1:1", self.check(69, "--store", uri, "list").err)
 
 
 class NoServer(cli.Case):
