@@ -63,7 +63,7 @@ class One(browsing.Case):
         self.wait_for(lambda: self.names() == ["other"], "the list, which is asked for now")
 
     def test_names_that_browsers_take_out_of_a_path(self):
-        service = self.serve()
+        service = self.serve("--insecure-serve-anybody")
         for name in (".", ".."):
             self.check(0, "run", name, "--", "true")
             holder = self.hold("--ttl", "6s", "--why", "release 41", name)
@@ -137,7 +137,7 @@ class One(browsing.Case):
         self.assertEqual(self.texts("#one .problem"), [])
 
     def test_break_from_the_second_look(self):
-        service = self.serve()
+        service = self.serve("--insecure-serve-anybody")
         holder = self.hold("--ttl", "6s", "x")
         self.open(service, "/#lock=x")
         self.by_keyboard_break("stuck since noon")
