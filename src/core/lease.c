@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* lease.c: decides when a lease begins and ends, from times that the caller gives. */
 #include "core/lease.h"
+#include "core/run_margin.h"
 
 #define MS ((int64_t)1000000)
 #define LOOK_DELAY_MS 100 /* L1: the look's delay after a beat is due */
@@ -9,9 +10,10 @@
 #define OUTAGE_MS 25000
 /* The same with an outage of 25 s: a primary that hangs, and a second ballot. */
 #define LONG_OUTAGE_MS 35000
-#define BEAT_LEAST_MS 5000 /* no outage that long is worth beats that are closer */
-#define FIRST_TRIPS 8      /* for a connection, and as long to spare */
-#define STEPS 6            /* moments at which beats go out, between two of one session */
+#define BEAT_LEAST_MS 5000    /* no outage that long is worth beats that are closer */
+#define ANSWERED_MOST_MS 4000 /* after an outage, until a beat is answered */
+#define FIRST_TRIPS 8         /* for a connection, and as long to spare */
+#define STEPS 6               /* moments at which beats go out, between two of one session */
 
 hf_mono mono_add_ms(hf_mono t, int64_t ms)
 {
@@ -83,6 +85,22 @@ int64_t lease_waiting_beat_ms(int64_t ttl_ms)
 hf_mono lease_beat_due(hf_mono sent, int64_t ttl_ms)
 {
     return mono_add_ms(sent, lease_beat_ms(ttl_ms));
+}
+
+int64_t lease_outlives_ms(int64_t ttl_ms)
+{
+    int64_t held_ms = lease_end((hf_mono){0}, ttl_ms).ns / MS;
+    int64_t answered_ms = ttl_ms / 10 < ANSWERED_MOST_MS ? ttl_ms / 10 : ANSWERED_MOST_MS;
+    return held_ms - lease_beat_ms(ttl_ms) - answered_ms - run_grace_ms(ttl_ms) -
+           run_kill_ms(ttl_ms);
+}
+
+int64_t lease_that_outlives_ms(int64_t outage_ms)
+{
+    int64_t ttl_ms = LEASE_TTL_MIN_MS;
+    while (lease_outlives_ms(ttl_ms) < outage_ms)
+        ttl_ms += 1000;
+    return ttl_ms;
 }
 
 int64_t lease_first_sooner_ms(int64_t began_ms)

@@ -41,6 +41,12 @@ int64_t lease_beat_ms(int64_t ttl_ms);
  * an outage of 15 s: 13.3 s with a ttl of 40 s. */
 int64_t lease_waiting_beat_ms(int64_t ttl_ms);
 hf_mono lease_beat_due(hf_mono sent, int64_t ttl_ms);
+/* How long an outage of the store may last that begins just before a beat is due, so that `run`
+ * with its standard grace need not stop its command. The beat is answered within a tenth of the
+ * ttl, at most 4 s, after the outage. 25.4 s with a ttl of 40 s. */
+int64_t lease_outlives_ms(int64_t ttl_ms);
+/* The shortest ttl in whole seconds that outlives it. */
+int64_t lease_that_outlives_ms(int64_t outage_ms);
 /* How much sooner the first beat of a session is due than another. The session's beginning took
  * began_ms, which is a round trip and a commit. The first beat makes its connection, which takes up
  * to four of those (TCP, TLS, hello, authentication), and may be lost; a lease that is short beside

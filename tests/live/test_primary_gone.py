@@ -16,7 +16,7 @@ from repeated import Repeated
 UNREACHABLE, VALUE, HELD = 69, 65, 75
 AGAIN_S = 5  # after a plain write has succeeded; 2 s on an idle machine
 ELECTED_S = 60
-OUTLIVED_S = 25  # promised of the default lease; it outlives 28 s
+OUTLIVED_S = 25  # promised of the default lease
 QUICK_S = 3  # a call that needs nobody who is gone
 
 

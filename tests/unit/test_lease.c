@@ -78,6 +78,38 @@ static void test_a_lease_of_40_s_outlives_a_primary_that_hangs(void **state)
         assert_true(outlives(ttl_ms, lease_beat_ms(ttl_ms), 25000));
 }
 
+/* What is said of a ttl: `run` need not stop when a beat is answered so long after the outage. */
+static void test_what_a_lease_outlives(void **state)
+{
+    (void)state;
+    for (int64_t ttl_ms = LEASE_TTL_MIN_MS; ttl_ms <= LEASE_TTL_MAX_MS; ttl_ms += 250) {
+        int64_t answered_ms = ttl_ms < 40000 ? ttl_ms / 10 : 4000;
+        int64_t stops_ms = ttl_ms < 20000 ? ttl_ms / 4 : 5000;
+        int64_t kills_ms = ttl_ms < 10000 ? ttl_ms / 20 : 500;
+        hf_mono over = at_ms(lease_beat_ms(ttl_ms) + lease_outlives_ms(ttl_ms) + answered_ms);
+        hf_mono stops = mono_add_ms(lease_end(at_ms(0), ttl_ms), -stops_ms - kills_ms);
+        assert_true(lease_outlives_ms(ttl_ms) > 0);
+        assert_in_range(stops.ns - over.ns, 0, MS);
+    }
+}
+
+static void test_the_documents_say_what_a_lease_of_40_s_outlives(void **state)
+{
+    (void)state;
+    assert_int_equal(lease_outlives_ms(40000) / 1000, 25);
+    assert_true(outlives(40000, lease_beat_ms(40000), lease_outlives_ms(40000) - 1));
+}
+
+static void test_a_proposed_ttl_is_enough_and_no_longer(void **state)
+{
+    (void)state;
+    for (int64_t outage_ms = 0; outage_ms <= 600000; outage_ms += 130) {
+        int64_t ttl_ms = lease_that_outlives_ms(outage_ms);
+        assert_true(lease_outlives_ms(ttl_ms) >= outage_ms);
+        assert_true(ttl_ms == LEASE_TTL_MIN_MS || lease_outlives_ms(ttl_ms - 1000) < outage_ms);
+    }
+}
+
 /* Beats cost the server something, so they are no closer than that needs. */
 static void test_how_often_beats_are_sent(void **state)
 {
@@ -171,6 +203,9 @@ int main(void)
         cmocka_unit_test(test_a_retry_is_never_far),
         cmocka_unit_test(test_a_lease_of_30_s_outlives_an_outage),
         cmocka_unit_test(test_a_lease_of_40_s_outlives_a_primary_that_hangs),
+        cmocka_unit_test(test_what_a_lease_outlives),
+        cmocka_unit_test(test_the_documents_say_what_a_lease_of_40_s_outlives),
+        cmocka_unit_test(test_a_proposed_ttl_is_enough_and_no_longer),
         cmocka_unit_test(test_how_often_beats_are_sent),
         cmocka_unit_test(test_beats_fall_into_step),
         cmocka_unit_test(test_a_clock_without_a_date_sets_no_step),

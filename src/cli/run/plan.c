@@ -13,13 +13,11 @@
 #include "cli/settings/status.h"
 #include "cli/settings/value.h"
 #include "cli/terminal/terminal.h"
+#include "core/run_margin.h"
 #include "show/text.h"
 
 #define MOST_NAME_BYTES 512
 #define MOST_APP_BYTES 64
-#define LEAST_MARGIN_MS 50
-#define MOST_MARGIN_MS 500
-#define MOST_DEFAULT_GRACE_MS 5000
 
 /* ---- The words ---- */
 
@@ -110,23 +108,15 @@ static void check_names(const plan *p)
     }
 }
 
-/* What killing takes has nothing to do with the ttl, but a short lease has little to spare. */
-static int64_t margin_of(int64_t ttl_ms)
-{
-    int64_t margin_ms = ttl_ms / 20 > LEAST_MARGIN_MS ? ttl_ms / 20 : LEAST_MARGIN_MS;
-    return margin_ms < MOST_MARGIN_MS ? margin_ms : MOST_MARGIN_MS;
-}
-
 /* Grace, kill and margin must fit into the stop margin before the lease ends (R7). */
 static void check_grace(plan *p)
 {
     int64_t ttl = options_ttl_ms(p->given);
     bool is_flag = p->grace_ms >= 0;
     const config *said = &p->given->config;
-    int64_t standard = ttl / 4 < MOST_DEFAULT_GRACE_MS ? ttl / 4 : MOST_DEFAULT_GRACE_MS;
-    p->margin_ms = margin_of(ttl);
+    p->margin_ms = run_kill_ms(ttl);
     if (!is_flag)
-        p->grace_ms = config_ms(said, SETTING_GRACE, standard);
+        p->grace_ms = config_ms(said, SETTING_GRACE, run_grace_ms(ttl));
     if (p->grace_ms + p->margin_ms > ttl / 2)
         value_refuse("%s: %" PRId64 "ms does not fit a ttl of %" PRId64
                      "ms, in which the command must have stopped: at most %" PRId64 "ms",

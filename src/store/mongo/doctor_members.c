@@ -13,7 +13,6 @@
 
 #define NEAR_MS 1000      /* where the server's clock judges */
 #define ELECTION_MS 10000 /* MongoDB's default of electionTimeoutMillis */
-#define STOP_PART 5       /* of the ttl, before its end, `run` stops its command */
 #define ELECTION_TAKES_MS                                                                          \
     3000 /* after that time-out, until a majority acknowledges writes again                        \
           */
@@ -72,39 +71,24 @@ static void find_set(doctor *to)
     bson_destroy(&reply.doc);
 }
 
-/* For how long the store may be away, from the worst moment on, until `run` must stop its command.
- */
-static int64_t outlives_ms(int64_t ttl_ms)
-{
-    return ttl_ms - lease_beat_ms(ttl_ms) - ttl_ms / STOP_PART;
-}
-
-static int64_t ttl_for(int64_t outage_ms)
-{
-    int64_t ttl_ms = outage_ms / 1000 * 1000;
-    while (outlives_ms(ttl_ms) < outage_ms)
-        ttl_ms += 1000;
-    return ttl_ms;
-}
-
 /* What a crash of the primary costs those who hold locks: its set elects another one after a
  * time-out. A beat may be due just then. */
 static void tell_election(doctor *to, int64_t election_ms)
 {
     int64_t ttl_ms = to->store->config.ttl_ms, outage_ms = election_ms + ELECTION_TAKES_MS;
-    if (outage_ms > outlives_ms(ttl_ms))
+    double outlives_s = (double)lease_outlives_ms(ttl_ms) / 1000;
+    if (outage_ms > lease_outlives_ms(ttl_ms))
         doctor_advise(to, "election",
                       "after a crash of the primary nothing is written for about %.0f s "
-                      "(electionTimeoutMillis is %lld); locks with a ttl of %lld ms are lost after "
+                      "(electionTimeoutMillis is %lld); locks with a ttl of %lld ms outlive only "
                       "%.1f s: give a ttl of %lld s",
                       (double)outage_ms / 1000, (long long)election_ms, (long long)ttl_ms,
-                      (double)outlives_ms(ttl_ms) / 1000, (long long)ttl_for(outage_ms) / 1000);
+                      outlives_s, (long long)lease_that_outlives_ms(outage_ms) / 1000);
     else
         doctor_tell(to, "election", false,
                     "after a crash of the primary nothing is written for about %.0f s; locks with "
                     "a ttl of %lld ms outlive %.1f s",
-                    (double)outage_ms / 1000, (long long)ttl_ms,
-                    (double)outlives_ms(ttl_ms) / 1000);
+                    (double)outage_ms / 1000, (long long)ttl_ms, outlives_s);
 }
 
 /* Without the right to read the set's configuration nothing is said. */
