@@ -96,6 +96,13 @@ class Far(unittest.TestCase):
         held = {"holders.0": {"$exists": True}}
         self.assertEqual(rs.client().get_default_database("holdfast").holdfast.locks.count_documents(held), 0)
 
+    def test_a_doctor_is_told_which_ttl_is_safe(self):
+        """500 ms away, with TLS: a connection takes four round trips."""
+        _, uri = self.far_with_tls(0.25)
+        with Command("--store", uri, "doctor") as doctor:
+            self.assertEqual(doctor.status(60), 0, doctor)
+            self.assertRegex("\n".join(doctor.lines), r"ok +latency .* a ttl of \d+ s or longer is safe", doctor)
+
     def test_they_hold_for_as_long_as_they_like(self):
         """300 ms away with the default ttl; 500 ms with TLS; and 3 s of silence every 30 s. Beside each other."""
         stores = {

@@ -432,18 +432,33 @@ static int64_t doctor_ms(const hf_client *client)
     return client->read_patience_ms < DOCTOR_MS ? client->read_patience_ms : DOCTOR_MS;
 }
 
+/* The store has answered before, so that this did not is a finding. */
+static hf_code tell_unanswered(const visit *v, const char *topic, hf_code code, hf_error *err)
+{
+    char text[sizeof err->text + 20];
+    const hf_finding finding = {.topic = topic, .text = text, .wants_care = true};
+    if (!error_is_no_answer(code))
+        return code;
+    snprintf(text, sizeof text, "not known: %s", err->text);
+    v->each(v->ctx, &finding);
+    return HF_OK;
+}
+
 hf_code hf_doctor(hf_client *client, hf_finding_fn each, void *ctx, hf_error *err)
 {
+    hf_error own;
     visit v = {client, each, ctx};
+    err = err ? err : &own;
     hf_code code = client_begin(client, err);
     if (code)
         return code;
     BOUND_SCOPE(client->store, mono_add_ms(client_now(client), doctor_ms(client)), NULL);
     code = reading_repeat(client, ask_store, &v, err);
     if (!code)
-        code = reading_repeat(client, find_deadlocks, &v, err);
+        code =
+            tell_unanswered(&v, "deadlock", reading_repeat(client, find_deadlocks, &v, err), err);
     if (!code)
-        code = overdue_doctor(client, each, ctx, err);
+        code = tell_unanswered(&v, "overdue lease", overdue_doctor(client, each, ctx, err), err);
     client_end(client);
     return code;
 }
