@@ -55,7 +55,7 @@ class Client(Single):
     """A store that was opened: "sqlite:PATH", "memory:NAME", "mongodb://...".
 
     Options, None for the default; all times are in seconds:
-      ttl            the lease: 1 to 3600; default 30 with MongoDB (with protocol `sharding` 90), else 10
+      ttl            the lease: 1 to 3600; default 40 with MongoDB (with protocol `sharding` 90), else 10
       stop_margin    the loss warning comes this long before the lease ends; default: with the end
       patience       how long an unreachable store is retried; default the URI's serverSelectionTimeoutMS, or
                      30, and 4 for requests that may not wait and for renew_lease(). A try under way is not
