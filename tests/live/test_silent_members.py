@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import contextlib
 import os
+import re
 import signal
 import statistics
 import sys
@@ -88,6 +89,18 @@ class OneOfThree(Behind):
                                        lambda: self.rs.cont(member))
         finally:
             self.thaw(member)
+
+    def test_a_doctor_names_those_that_do_not_answer(self):
+        """One is frozen; the other refuses new connections, and keeps those that make the majority."""
+        frozen = self.rs.wait_secondary()
+        refuses, = [each for each in self.rs.members if each not in (frozen, self.rs.wait_primary())]
+        self.freeze(frozen)
+        self.rs.gates.set(refuses, "refuse")
+        with Command("--store", self.rs.uri, "doctor") as doctor:
+            self.assertIn(doctor.status(60), (0, 1), doctor)
+            told = "\n".join(doctor.lines)
+        self.assertRegex(told, r"LOOK +members +%s has not answered for " % re.escape(frozen.host))
+        self.assertRegex(told, r"LOOK +members +%s cannot be asked: " % re.escape(refuses.host))
 
     def test_one_whose_host_is_off(self):
         self.assert_behind_gates([self.rs.wait_secondary()], "lost", sources=None)
