@@ -132,7 +132,8 @@ typedef struct hf_options {
                              * default the URI's serverSelectionTimeoutMS, or 30,000, and 4,000
                              * for requests that may not wait (HF_TRY) and for hf_lease_renew().
                              * Calls that only read are retried alike on MongoDB; there are no
-                             * exceptions but hf_list_options.asks_once. On MongoDB it is one time
+                             * exceptions but hf_list_options.asks_once and hf_doctor(), which has
+                             * 10,000 at most for all of its looks. On MongoDB it is one time
                              * for all that a call asks the servers, from its beginning; a wait of
                              * any length has at least that of a request that may not wait, and what
                              * may have been done is taken back in the background. On SQLite a try
