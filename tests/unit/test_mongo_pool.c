@@ -460,6 +460,20 @@ static void test_a_failure_elsewhere_leaves_the_primary(void **state)
     mongo_pool_give(&store, &pool, &call, present, false);
 }
 
+static void test_a_call_is_given_up_when_another_one_is_the_primary(void **state)
+{
+    (void)state;
+    open_at(SET);
+    hear(PRIMARY);
+    mongo_connection *former = take();
+    atomic_store(&store.asks_ms, INT64_MAX); /* others have just asked who it is */
+    assert_false(former->is_given_up(former, INT64_MAX));
+    hear("{'ok': 1, 'setName': 'rs0', 'me': 'c:3', 'isWritablePrimary': true}");
+    assert_true(former->is_given_up(former, INT64_MAX));
+    atomic_store(&store.asks_ms, 0);
+    mongo_pool_give(&store, &pool, &call, former, true);
+}
+
 /* It has not noticed yet that another one was elected. */
 static void test_of_two_primaries_the_later_one_counts(void **state)
 {
@@ -553,6 +567,7 @@ int main(void)
         TEST(test_it_goes_to_the_primary_alone),
         TEST(test_after_a_failure_all_members_are_asked),
         TEST(test_a_failure_elsewhere_leaves_the_primary),
+        TEST(test_a_call_is_given_up_when_another_one_is_the_primary),
         TEST(test_of_two_primaries_the_later_one_counts),
         TEST(test_another_sets_primary_is_none),
         TEST(test_a_server_that_ends_says_nothing),
