@@ -34,6 +34,8 @@ fuzz: deps-fuzz
 torture: deps-test build
 	@tests/torture/campaign.py --store both $(if $(SECONDS),--seconds $(SECONDS)) \
 	    $(if $(SEED),--seed $(SEED))
+	@tests/torture/campaign.py --store set --gates $(if $(SECONDS),--seconds $(SECONDS)) \
+	    $(if $(SEED),--seed $(SEED))
 
 # What root has written into the build folder goes to the owner of the tree, who will build again.
 install: build

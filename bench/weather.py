@@ -72,6 +72,14 @@ class SecondarySlow(Fault):
         rs.gates.set(rs.wait_secondary(), "delay", seconds=SLOW_S, sources=["clients"])
 
 
+class SecondaryTrickles(Fault):
+    name = "secondary trickles"
+    is_known_to_etcd = False
+
+    def befall(self, rs):
+        rs.gates.set(rs.wait_secondary(), "trickle", sources=["clients"])
+
+
 class PrimaryKilled(Fault):
     name, number = "primary killed", signal.SIGKILL
 
@@ -116,8 +124,8 @@ class StopInOrder(PrimaryKilled):
         super().heal(rs)
 
 
-FAULTS = (Fault, SecondarySilent, SecondarySlow, PrimaryKilled, PrimaryFrozen, PrimaryCutOff, StepDown,
-          StopInOrder)
+FAULTS = (Fault, SecondarySilent, SecondarySlow, SecondaryTrickles, PrimaryKilled, PrimaryFrozen, PrimaryCutOff,
+          StepDown, StopInOrder)
 
 
 # ---- One run

@@ -61,17 +61,19 @@ class Gone(Defaults):
         """Everybody is there when it comes, and more come meanwhile."""
         those = self.bystanders()
         rival, waiting = self.wait_over_http(those, self.locks + "asked")
+        head, line = self.wait_in_line(those, self.locks + "line")
         fault(self.rs.wait_primary())
         began = boot_ns()
         those.rival.send("end")
         rival.send("end")
+        head.send("end")
         newcomer = those.run("run", self.locks + "new", "--", "echo", "ran")
         keyed = Later(lambda: those.service.acquire(self.locks + "keyed", key=str(uuid.uuid4()),
                                                      wait_ms=60000))
         again = those.writer.success_after(began, ELECTED_S)
         self.assert_all_go_on(those, again, newcomer, keyed, waiting)
         self.assert_calls_are_quick(those)
-        self.assert_nothing_is_lost(those, (again - began) / 1e9)
+        self.assert_nothing_is_lost(those, line, (again - began) / 1e9)
 
     def wait_over_http(self, those, name):
         """A holder, and a request that waits for it."""
@@ -79,6 +81,15 @@ class Gone(Defaults):
         waiting = Later(lambda: those.service.acquire(name, wait_ms=60000))
         until(lambda: those.service.call("GET", "/v1/locks/" + name)[1]["queue"], 30, "a place in line")
         return rival, waiting
+
+    @staticmethod
+    def wait_in_line(those, name):
+        """A holder, and three that wait for it."""
+        head, line = those.holds(name), []
+        for n in range(1, 4):
+            line.append(those.run("run", name, "--", "echo", "ran"))
+            until(lambda n=n: len(those.service.call("GET", "/v1/locks/" + name)[1]["queue"]) == n, 30, "its place")
+        return head, line
 
     def assert_all_go_on(self, those, again, newcomer, keyed, waiting):
         """Soon after the set takes writes again."""
@@ -101,11 +112,13 @@ class Gone(Defaults):
             self.assertEqual(command.status(60), 0, command)
             self.assert_beside_writes(those, began, boot_ns(), QUICK_S, command)
 
-    def assert_nothing_is_lost(self, those, outage_s):
+    def assert_nothing_is_lost(self, those, line, outage_s):
         """A busy machine may elect so late that no lease of 40 s outlives it."""
         if outage_s > OUTLIVED_S:
             print("whether nothing is lost: not checked, as the outage took %.1f s" % outage_s)
             return
+        ran = [each.line("ran", 60)[0] for each in line]
+        self.assertEqual(ran, sorted(ran))
         self.assertFalse(those.lease.is_lost(), those.lease.all)
         those.holder.send("end")
         self.assertEqual(those.holder.status(60), 0, those.holder)

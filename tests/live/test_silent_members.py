@@ -182,10 +182,19 @@ class OneOfThree(Behind):
 class TwoOfFive(Behind):
     members = 5
 
-    def test_silent_ones(self):
+    def assert_in_spite_of_two(self, fault, **details):
         primary = self.rs.wait_primary()
         others = [each for each in self.rs.members if each is not primary]
-        self.assert_behind_gates(others[1:3], "silence")
+        self.assert_behind_gates(others[1:3], fault, **details)
+
+    def test_silent_ones(self):
+        self.assert_in_spite_of_two("silence")
+
+    def test_slow_ones(self):
+        self.assert_in_spite_of_two("delay", seconds=0.1)
+
+    def test_ones_that_trickle(self):
+        self.assert_in_spite_of_two("trickle")
 
 
 if __name__ == "__main__":
