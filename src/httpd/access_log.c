@@ -47,7 +47,8 @@ hf_code access_log_open(access_log *log, const char *path, hf_error *err)
     log->is_open = log->is_file = log->fd >= 0;
     return log->is_open ? check(log->fd, path, err)
                         : fail(err, HF_INVALID, "--access-log: %.200s: %s", path,
-                               errno == ELOOP ? "this is a symbolic link" : strerror(errno));
+                               errno == ELOOP ? "this is a symbolic link (- is standard error)"
+                                              : strerror(errno));
 }
 
 void access_log_close(access_log *log)

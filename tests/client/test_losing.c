@@ -327,6 +327,30 @@ static hf_code drop_answers(faulty *f, faulty_call call, const void *arg)
     return call == FAULTY_BEAT && drops_answers ? HF_UNKNOWN : HF_OK;
 }
 
+/* Its network is cut, as that of a copy is, until its lease has run out. */
+static void test_a_lease_that_ran_out_while_another_process_beats(void **state)
+{
+    (void)state;
+    hf_client *client;
+    hf_error err;
+    faulty *f = faulty_open_still("memory:copied and cut off", NULL, &client);
+    hf_lock *lock = take(client, "x");
+    hf_id session = client->session.self.id;
+    beat_after(BEAT_MS, f, client);
+    f->before = drop_beats;
+    drops_beats = true;
+    for (int i = 0; i < 8; i++)
+        beat_elsewhere(f, client);
+    for (int i = 0; i < 3; i++)
+        beat_after(BEAT_MS, f, client);
+    assert_int_equal(hf_lock_check(lock, NULL, &err), HF_LOST);
+    hf_lock_close(lock);
+    upkeep_tick(client, client_now(client));
+    assert_int_equal(presence_of(f, session), HF_LIVE);
+    drops_beats = false;
+    hf_close(client);
+}
+
 /* Of two that got no answer, one has arrived and the other arrives late. */
 static void test_beats_without_an_answer_are_no_others(void **state)
 {
@@ -362,6 +386,7 @@ int main(void)
         cmocka_unit_test(test_a_ticket_of_a_session_that_was_lost_is_taken_out_by_the_next_enter),
         cmocka_unit_test(test_a_session_that_is_lost_says_whether_it_leaves_tickets),
         cmocka_unit_test(test_a_session_that_another_process_beats_is_lost),
+        cmocka_unit_test(test_a_lease_that_ran_out_while_another_process_beats),
         cmocka_unit_test(test_beats_without_an_answer_are_no_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -810,7 +810,6 @@ static void test_a_break_of_the_dead(void **state)
                  "1300 c look at x\n"
                  "1332 a beat, seen 2\n"
                  "1332 a hears HF_LOST\n"
-                 "1332 a end, leaving tickets\n"
                  "1332 a look at 1 sessions\n"
                  "1332 a begin a lease\n"
                  "1332 a mark\n"

@@ -203,8 +203,8 @@ static void test_beats_that_are_never_answered(void **state)
                  "9333 a beat, seen 1: not sent, HF_UNREACHABLE\n"
                  "9833 a beat, seen 1: not sent, HF_UNREACHABLE\n"
                  "9974 x: 1 ms left\n"
-                 "9975 a end, leaving tickets\n"
                  "9975 a look at 1 sessions\n"
+                 "9975 a end, leaving tickets\n"
                  "9975 x is lost, 0 ms left: the lease of 10000 ms has run out: no beat was "
                  "acknowledged, the last said: injected\n"
                  "9975 x: 0 ms left: the lease of 10000 ms has run out: no beat was acknowledged, "
@@ -233,8 +233,8 @@ static void test_beats_that_are_never_answered(void **state)
                  "acknowledged, the last said: injected\n"
                  "8975 x: 1000 ms left: the lease of 10000 ms is about to run out: no beat was "
                  "acknowledged, the last said: injected\n"
-                 "9975 a end, leaving tickets\n"
-                 "9975 a look at 1 sessions\n");
+                 "9975 a look at 1 sessions\n"
+                 "9975 a end, leaving tickets\n");
     play(take_part, &y, 5000);
     stage_expect("9975 a begin\n"
                  "9975 a y: enter\n"
@@ -267,8 +267,8 @@ static void test_a_beat_that_is_answered_too_late(void **state)
     play(check_part, &x, 0);
     stage_expect("1000 a sweep\n"
                  "3333 a beat, seen 1\n"
-                 "9975 a end, leaving tickets\n"
                  "9975 a look at 1 sessions\n"
+                 "9975 a end, leaving tickets\n"
                  "9975 x is lost, 0 ms left: the lease of 10000 ms has run out: the process was "
                  "paused, or its beats were too slow\n"
                  "12000 x: 0 ms left: the lease of 10000 ms has run out: the process was paused, "
@@ -290,8 +290,8 @@ static void test_a_session_that_somebody_marked(void **state)
                  "1000 a sweep\n"
                  "3333 a beat, seen 1\n"
                  "3333 a hears HF_LOST\n"
-                 "3333 a end, leaving tickets\n"
                  "3333 a look at 1 sessions\n"
+                 "3333 a end, leaving tickets\n"
                  "3333 x is lost, 0 ms left: the session is gone from the store: this session was "
                  "marked dead or removed by another\n"
                  "5000 y: 0 ms left: the session is gone from the store: this session was marked "
@@ -587,8 +587,8 @@ static void test_a_release_without_patience(void **state)
                  "10944 a x: leave: not sent, HF_UNREACHABLE\n"
                  "11211 a x: leave\n"
                  "11211 released x: yes\n"
-                 "11211 a end, leaving tickets\n"
-                 "11211 a look at 1 sessions\n");
+                 "11211 a look at 1 sessions\n"
+                 "11211 a end, leaving tickets\n");
     end();
 }
 
@@ -730,8 +730,8 @@ static void test_an_enter_that_was_never_answered(void **state)
                  "28100 a y: enter\n"
                  "28100 a hears HF_UNKNOWN\n"
                  "28100 log: y: trying again: injected\n"
-                 "28100 a end, leaving tickets\n"
                  "28100 a look at 1 sessions\n"
+                 "28100 a end, leaving tickets\n"
                  "28100 a hears a grant\n"
                  "28100 a hears that it should look\n"
                  "28110 a y: enter\n"

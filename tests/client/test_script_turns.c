@@ -719,8 +719,8 @@ static void test_one_that_lingers_is_had_by_a_try(void **state)
                  "2500 x: 7475 ms left\n"
                  "3333 a beat, seen 1\n"
                  "3333 a hears HF_LOST\n"
-                 "3333 a end, leaving tickets\n"
                  "3333 a look at 1 sessions\n"
+                 "3333 a end, leaving tickets\n"
                  "3333 x is lost, 0 ms left: the session is gone from the store: this session was "
                  "marked dead or removed by another\n");
     end();

@@ -47,6 +47,8 @@ static void cut_off_but_its_end(char who)
  * not sent for ever. */
 static void cut_off(char who)
 {
+    stage_let_fail((stage_fault){
+        .who = who, .call = FAULTY_SESSIONS_LOOK, .times = 100000, .before = HF_DENIED});
     cut_off_but_its_end(who);
     stage_let_fail((stage_fault){.who = who, .call = FAULTY_END, .before = HF_DENIED});
 }
@@ -265,6 +267,7 @@ static void test_a_limit_of_the_dead(void **state)
                  "9333 a beat, seen 1: not sent, HF_UNREACHABLE\n"
                  "9500 b x: enter 1\n"
                  "9833 a beat, seen 1: not sent, HF_UNREACHABLE\n"
+                 "9975 a look at 1 sessions: not sent, HF_DENIED\n"
                  "9975 a end, leaving tickets: not sent, HF_DENIED\n"
                  "9999 b beat, seen 3, waits\n"
                  "10000 b x: enter 1\n"
@@ -329,6 +332,7 @@ static void test_a_holder_that_has_died(void **state)
                  "12666 a beat, seen 2: not sent, HF_UNREACHABLE\n"
                  "13000 a look at x since 1: not sent, HF_UNREACHABLE\n"
                  "13166 a beat, seen 2: not sent, HF_UNREACHABLE\n"
+                 "13308 a look at 1 sessions: not sent, HF_DENIED\n"
                  "13308 a end, leaving tickets: not sent, HF_DENIED\n"
                  "13430 b look at 1 sessions\n"
                  "14453 b look at x since 2\n"
@@ -595,7 +599,6 @@ static void test_a_holder_that_is_marked(void **state)
                  "6034 b look at x since 2\n"
                  "6666 a beat, seen 2\n"
                  "6666 a hears HF_LOST\n"
-                 "6666 a end, leaving tickets\n"
                  "6666 a look at 1 sessions\n"
                  "6666 a begin a lease\n"
                  "6666 a mark\n"
@@ -771,6 +774,39 @@ static void test_who_rests_outside_comes_in_without_a_ring(void **state)
     end();
 }
 
+/* Then it has notices of its own, and the head's are not heard. */
+static void test_who_rests_outside_heeds_until_its_client_has_a_session(void **state)
+{
+    (void)state;
+    begin("memory:outside-beside-heeds", defaults);
+    c = stage_client("memory:outside-beside-heeds", NULL);
+    part next = {.client = c, .name = "x", .options = {.wait_ms = HF_WAIT_FOREVER}};
+    play(take_part, &x, 0);
+    stage_act(take_part, &next);
+    stage_run(1);
+    b->queue_max = 1;
+    waits.options.wait_ms = HF_WAIT_FOREVER;
+    stage_act(take_part, &waits);
+    stage_run(43000);
+    stage_forget();
+    play(take_part, &more, 1000);
+    stage_expect("43001 b begin\n"
+                 "43001 b y: enter\n"
+                 "43001 b has y\n"
+                 "43265 b look at x\n"
+                 "43329 a beat, seen 13\n"
+                 "43329 c beat, seen 13, waits\n"
+                 "43429 c look at 1 sessions\n"
+                 "44001 b sweep\n");
+    close_part(&x);
+    stage_run(1000);
+    close_part(&next);
+    stage_run(2000);
+    assert_non_null(waits.lock);
+    stage_forget();
+    end();
+}
+
 static void hold_x_want_y(void *arg)
 {
     part *parts = arg;
@@ -858,27 +894,24 @@ static void test_a_try_after_an_outage(void **state)
     stage_run(1530);
     waits.options.wait_ms = HF_TRY;
     play(take_part, &waits, 0);
-    stage_expect("9975 a end, leaving tickets: not sent, HF_UNREACHABLE\n"
-                 "9978 a end, leaving tickets: not sent, HF_UNREACHABLE\n"
-                 "9988 a end, leaving tickets: not sent, HF_UNREACHABLE\n"
-                 "10004 a end, leaving tickets: not sent, HF_UNREACHABLE\n"
-                 "10031 a end, leaving tickets: not sent, HF_UNREACHABLE\n"
-                 "10079 a end, leaving tickets: not sent, HF_UNREACHABLE\n"
-                 "10168 a end, leaving tickets: not sent, HF_UNREACHABLE\n"
-                 "10338 a end, leaving tickets: not sent, HF_UNREACHABLE\n"
-                 "10599 a end, leaving tickets: not sent, HF_UNREACHABLE\n"
-                 "10861 a end, leaving tickets\n"
+    stage_expect("9975 a look at 1 sessions: not sent, HF_UNREACHABLE\n"
+                 "9978 a look at 1 sessions: not sent, HF_UNREACHABLE\n"
+                 "9988 a look at 1 sessions: not sent, HF_UNREACHABLE\n"
+                 "10004 a look at 1 sessions: not sent, HF_UNREACHABLE\n"
+                 "10031 a look at 1 sessions: not sent, HF_UNREACHABLE\n"
+                 "10079 a look at 1 sessions: not sent, HF_UNREACHABLE\n"
+                 "10168 a look at 1 sessions: not sent, HF_UNREACHABLE\n"
+                 "10338 a look at 1 sessions: not sent, HF_UNREACHABLE\n"
+                 "10599 a look at 1 sessions: not sent, HF_UNREACHABLE\n"
                  "10861 a look at 1 sessions: not sent, HF_UNREACHABLE\n"
-                 "11124 a end, leaving tickets\n"
                  "11124 a look at 1 sessions: not sent, HF_UNREACHABLE\n"
-                 "11388 a end, leaving tickets\n"
                  "11388 a look at 1 sessions: not sent, HF_UNREACHABLE\n"
                  "11500 b begin\n"
                  "11500 b x: enter-or-not\n"
                  "11500 b look at 1 sessions, trusting\n"
-                 "11500 b x: bury\n"
-                 "11500 b x: enter-or-not\n"
-                 "11500 b has x\n");
+                 "11500 b is told HF_HELD: x was not free: held by a@:1 (audit); its lease ended "
+                 "1s ago, so it is probably dead: a request that waits 15s or longer (-w 15s, "
+                 "wait_ms 15000) makes sure, and takes the lock over\n");
     end();
 }
 
@@ -916,8 +949,8 @@ static void test_calls_of_the_judge_that_fail(void **state)
                  "2097 b look at x since 2\n"
                  "3333 a beat, seen 1\n"
                  "3333 a hears HF_LOST\n"
-                 "3333 a end, leaving tickets\n"
                  "3333 a look at 1 sessions\n"
+                 "3333 a end, leaving tickets\n"
                  "3333 b beat, seen 1, waits\n"
                  "3615 b look at x since 2\n"
                  "3753 b look at 1 sessions\n"
@@ -962,6 +995,7 @@ static void test_calls_of_the_judge_that_fail(void **state)
                  "9333 a beat, seen 1: not sent, HF_UNREACHABLE\n"
                  "9453 b look at x since 2\n"
                  "9833 a beat, seen 1: not sent, HF_UNREACHABLE\n"
+                 "9975 a look at 1 sessions: not sent, HF_DENIED\n"
                  "9975 a end, leaving tickets: not sent, HF_DENIED\n"
                  "9999 b beat, seen 3, waits\n"
                  "10097 b look at 1 sessions\n"
@@ -1029,6 +1063,7 @@ static void test_marks_that_come_too_late(void **state)
                  "9333 a beat, seen 1: not sent, HF_UNREACHABLE\n"
                  "9453 b look at x since 2\n"
                  "9833 a beat, seen 1: not sent, HF_UNREACHABLE\n"
+                 "9975 a look at 1 sessions: not sent, HF_DENIED\n"
                  "9975 a end, leaving tickets: not sent, HF_DENIED\n"
                  "9999 b beat, seen 3, waits\n"
                  "10097 b look at 1 sessions\n"
@@ -1381,8 +1416,8 @@ static void test_a_session_that_goes_while_it_waits(void **state)
                  "3333 a beat, seen 1\n"
                  "3333 b beat, seen 1, waits\n"
                  "3333 b hears HF_LOST\n"
-                 "3333 b end, leaving tickets\n"
                  "3333 b look at 1 sessions\n"
+                 "3333 b end, leaving tickets\n"
                  "3333 b begin\n"
                  "3333 b x: leave-unused enter\n"
                  "3433 b look at 1 sessions\n"
@@ -1434,8 +1469,8 @@ static void test_it_gives_up_when_its_session_is_gone(void **state)
                  "3333 a beat, seen 1\n"
                  "3333 b beat, seen 1, waits\n"
                  "3333 b hears HF_LOST\n"
-                 "3333 b end, leaving tickets\n"
                  "3333 b look at 1 sessions\n"
+                 "3333 b end, leaving tickets\n"
                  "3333 b begin: not sent, HF_UNREACHABLE\n"
                  "3333 log: x: trying again: injected\n"
                  "3343 b begin: not sent, HF_UNREACHABLE\n"
@@ -1511,8 +1546,8 @@ static void test_an_answer_that_comes_too_late(void **state)
                  "8833 b beat, seen 1, waits: not sent, HF_UNREACHABLE\n"
                  "9333 b beat, seen 1, waits: not sent, HF_UNREACHABLE\n"
                  "9833 b beat, seen 1, waits: not sent, HF_UNREACHABLE\n"
-                 "9975 b end, leaving tickets\n"
                  "9975 b look at 1 sessions\n"
+                 "9975 b end, leaving tickets\n"
                  "10000 b begin\n"
                  "10000 b x: leave-unused enter\n"
                  "10000 b has x\n"
@@ -1590,8 +1625,8 @@ static void test_a_try_whose_answer_comes_too_late(void **state)
                  "883 b beat, seen 1: not sent, HF_UNREACHABLE\n"
                  "933 b beat, seen 1: not sent, HF_UNREACHABLE\n"
                  "983 b beat, seen 1: not sent, HF_UNREACHABLE\n"
-                 "993 b end, leaving tickets\n"
                  "993 b look at 1 sessions\n"
+                 "993 b end, leaving tickets\n"
                  "1000 b sweep\n"
                  "1000 b begin\n"
                  "1000 b x: leave-unused enter-or-not\n"
@@ -1788,6 +1823,7 @@ int main(void)
         cmocka_unit_test(test_who_waits_outside_has_no_session),
         cmocka_unit_test(test_who_rests_outside_hears_that_the_line_moves),
         cmocka_unit_test(test_who_rests_outside_comes_in_without_a_ring),
+        cmocka_unit_test(test_who_rests_outside_heeds_until_its_client_has_a_session),
         cmocka_unit_test(test_a_deadlock_of_one_that_rests_outside),
         cmocka_unit_test(test_the_dead_are_no_reason_to_refuse),
         cmocka_unit_test(test_a_try_after_an_outage),

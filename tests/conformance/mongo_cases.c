@@ -561,6 +561,35 @@ static void test_a_drop_is_heard(void **state)
     store->ops->close(store);
 }
 
+static bool is_lost(void *lock)
+{
+    hf_error err;
+    return hf_lock_check(lock, NULL, &err) == HF_LOST;
+}
+
+/* Its client marks it all the same, so that the next one need not wait for a lease. */
+static void test_a_session_that_somebody_has_removed(void **state)
+{
+    (void)state;
+    const char *name = bed_name("removed");
+    hf_client *client = bed_client("removed", 5000), *next = bed_client("next", 5000);
+    hf_lock *lock = bed_acquire(client, name, NULL);
+    poll(NULL, 0, 5000 / 3 + 500); /* it has been beaten: no beat begins it again */
+    char of[128];
+    mongoc_client_t *own = connect_to(bed.uri, of, sizeof of);
+    mongoc_collection_t *sessions = mongoc_client_get_collection(own, of, "holdfast.sessions");
+    bson_t *which = BCON_NEW("app", "removed");
+    assert_true(mongoc_collection_delete_many(sessions, which, NULL, NULL, NULL));
+    bson_destroy(which);
+    mongoc_collection_destroy(sessions);
+    mongoc_client_destroy(own);
+    assert_true(bed_until(BED_SOON, is_lost, lock));
+    bed_release(bed_acquire(next, name, NULL));
+    hf_lock_close(lock);
+    hf_close(client);
+    hf_close(next);
+}
+
 /* A lock that lingers is had again without the store: its tokens rise faster than cluster time. */
 static int64_t use_tokens(const char *name)
 {
@@ -1408,6 +1437,7 @@ int run_mongo_cases(void)
         CASE_IF(HF_CAN_QUEUE, test_a_sweep_reads_page_by_page),
         CASE_IF(HF_CAN_QUEUE, test_one_sweeps_for_all),
         CASE_IF(HF_CAN_QUEUE, test_a_sweep_finds_the_overdue_beside_what_is_not_ours),
+        CASE_IF(HF_CAN_QUEUE, test_a_session_that_somebody_has_removed),
         CASE_IF(HF_CAN_QUEUE, test_a_drop_is_heard),
         CASE_IF(HF_CAN_QUEUE, test_tokens_begin_above_those_of_a_dropped_lock),
         CASE_IF(HF_CAN_QUEUE, test_a_key_takes_a_dropped_lease_anew),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* break_many.c: shows all holders of a host, a session or a prefix, and takes their locks from
- * them; cmd_break.c calls it. Each break names the token that was shown, so that nobody loses a
- * lock who has it by now. */
+ * them; cmd_break.c calls it. Each break names the token that was shown, if the protocol has
+ * tokens, so that nobody loses a lock who has it by now. */
 #include "break_many.h"
 
 #include <inttypes.h>

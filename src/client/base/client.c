@@ -5,6 +5,7 @@
 #include "core/backoff.h"
 #include "core/error.h"
 #include "core/id.h"
+#include "core/lease.h"
 #include "core/text.h"
 
 #include <stdarg.h>
@@ -215,6 +216,8 @@ hf_code client_mark(hf_client *client, const hf_session_state *seen, hf_error *e
     if (seen->presence != HF_MISSING)
         return store->ops->session_mark(store, seen, err);
     first.session.started_at = client_wall(client);
+    if (first.session.ttl_ms < LEASE_TTL_MIN_MS) /* its caller has seen no ticket that names it */
+        first.session.ttl_ms = (int32_t)client->ttl_ms;
     hf_code code = store->ops->session_begin(store, &first.session, err);
     return code ? code : store->ops->session_mark(store, &first, err);
 }

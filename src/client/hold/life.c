@@ -168,9 +168,12 @@ static void add_ended_locked(hf_client *client, struct ended ended)
 
 void life_end_locked(hf_client *client)
 {
-    add_ended_locked(client, (struct ended){.id = client->session.self.id,
-                                            .due = loss_stops_by_locked(client, client_now(client)),
-                                            .leaves_any = leaves_any_locked(client)});
+    const struct session *session = &client->session;
+    add_ended_locked(
+        client, (struct ended){.id = session->self.id,
+                               .beat_most = session->is_lasting ? session->beat_most : INT64_MAX,
+                               .due = loss_stops_by_locked(client, client_now(client)),
+                               .leaves_any = leaves_any_locked(client)});
     session_gone_locked(client);
     ticker_poke(client, TICK_UPKEEP);
 }
@@ -183,8 +186,10 @@ void life_abandon_locked(hf_client *client)
 
 void life_end_other_locked(hf_client *client, hf_id session)
 {
-    add_ended_locked(client,
-                     (struct ended){.id = session, .due = client_now(client), .leaves_any = true});
+    add_ended_locked(client, (struct ended){.id = session,
+                                            .beat_most = INT64_MAX,
+                                            .due = client_now(client),
+                                            .leaves_any = true});
     ticker_poke(client, TICK_UPKEEP);
 }
 
@@ -221,25 +226,30 @@ static void put_back(hf_client *client, struct ended ended)
     add_ended_locked(client, ended);
 }
 
-/* One that is missing is marked, too, so that nobody waits for a lease after which it is dead: its
- * tickets stand, or an enter may still arrive. A failover may have taken its insert back, or
- * somebody has removed it (R3). */
-static hf_code mark_missing(hf_client *client, hf_id session, hf_error *err)
+/* If something may stand. One that is missing is marked, too, so that nobody waits for a lease
+ * after which it is dead: a failover may have taken its insert back, or somebody has removed it
+ * (R3). One that another process beats is left to that. */
+static hf_code look_and_end(hf_client *client, const struct ended *ended, hf_error *err)
 {
+    hf_store *store = client->store;
     hf_session_state state;
-    hf_code code = client_look_at_sessions(client, &session, 1, -1, &state, err);
-    if (code || state.presence != HF_MISSING)
+    hf_code code = client_look_at_sessions(client, &ended->id, 1, -1, &state, err);
+    if (error_is_no_answer(code) ||
+        (!code && state.presence == HF_LIVE && state.beat > ended->beat_most))
         return code;
-    code = client_mark(client, &state, err);
-    return code == HF_HELD ? HF_OK : code; /* it has arrived meanwhile */
+    if (!code && state.presence == HF_MISSING)
+        code = client_mark(client, &state, err);
+    else
+        code = HF_HELD;
+    return code == HF_HELD ? store->ops->session_end(store, ended->id, true, err) : code;
 }
 
 static hf_code end(hf_client *client, const struct ended *ended, hf_error *err)
 {
     hf_store *store = client->store;
-    hf_code code = store->ops->session_end(store, ended->id, ended->leaves_any, err);
-    bool may_be_missing = ended->leaves_any && store->can & HF_CAN_QUEUE;
-    return code || !may_be_missing ? code : mark_missing(client, ended->id, err);
+    if (ended->leaves_any && store->can & HF_CAN_QUEUE)
+        return look_and_end(client, ended, err);
+    return store->ops->session_end(store, ended->id, ended->leaves_any, err);
 }
 
 /* What the store refuses is left to a waiter. */

@@ -10,7 +10,8 @@
 struct ended {
     hf_id id;
     hf_mono due;
-    bool leaves_any; /* of its tickets some may still stand */
+    bool leaves_any;   /* of its tickets some may still stand */
+    int64_t beat_most; /* if its beat is higher, another process has it, too */
     unsigned failures;
 };
 

@@ -13,7 +13,8 @@ void listener_begin_locked(hf_client *client)
 {
     struct listener *listener = &client->hold->listener;
     listener->has_waited = listener->has_awaited = false;
-    listener->heeds = NULL;
+    if (listener->heeds)
+        listener_tell_heeding_locked(client);
 }
 
 static bool start_locked(hf_client *client)

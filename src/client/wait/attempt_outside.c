@@ -165,6 +165,8 @@ static hf_mono come_in(struct attempt *attempt, hf_mono now)
 {
     attempt->state = ATTEMPT_ENTERS;
     attempt->enter_due = now;
+    MUTEX_SCOPE(&attempt->request.client->mutex);
+    listener_unheed_locked(&attempt->request);
     return now;
 }
 
@@ -200,10 +202,14 @@ static bool is_void(const struct attempt *attempt)
     return attempt->ahead.record.given < attempt->request.enter.number;
 }
 
-/* All who might have come in have had the time to look. The first in line skips first. */
+/* All who might have come in have had the time to look. The first in line skips first: those who
+ * may be heeding look as rarely as that allows. */
 static bool may_skip(const struct attempt *attempt, hf_mono now)
 {
-    int64_t most_ms = SKIP_MS + quick_ms(attempt) * places_short(attempt);
+    int64_t turns = places_short(attempt);
+    int64_t most_ms = SKIP_MS + quick_ms(attempt) * turns;
+    if (turns > HF_QUEUE_MAX && !attempt->request.client->store->ops->called)
+        most_ms += LOOK_MOST_MS;
     return attempt->outside.has_places &&
            mono_reached(mono_add_ms(attempt->outside.free_since, most_ms), now);
 }

@@ -168,7 +168,7 @@ hf_mono listen_tick(hf_client *client, hf_mono now)
     hf_mono due = mono_min(expected, mono_add_ms(client->hold->listener.heard_at, REST_MS));
     bool listens = wanted && mono_reached(due, now);
     hf_id session = listener_session_locked(client);
-    hf_stamp from = client->hold->listener.from;
+    hf_stamp from = client->hold->listener.heeds ? (hf_stamp){0} : client->hold->listener.from;
     int64_t most_ms = await_ms(client, client->hold->listener.heeds, mono_reached(expected, now));
     listener_listens_locked(client, wanted, listens);
     pthread_mutex_unlock(&client->mutex);

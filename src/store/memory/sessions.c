@@ -29,6 +29,8 @@ static struct presence *add(struct memory *memory, const hf_session *self, hf_mo
 
 hf_code memory_begin(hf_store *base, const hf_session *self, hf_error *err)
 {
+    if (self->ttl_ms < 1)
+        return error_set(err, HF_SHAPE, "a session's ttl has 1 ms at least");
     struct memory *memory = memory_lock(base);
     if (memory_find_session(memory, self->id)) {
         memory_unlock(memory);

@@ -6,6 +6,7 @@
 #include "core/id.h"
 #include "core/lease.h"
 #include "core/record.h"
+#include "store/document.h"
 #include "store/mongo/doctor_internal.h"
 #include "store/mongo/driver/fault.h"
 #include "store/mongo/driver/reply.h"
@@ -263,7 +264,9 @@ static hf_code leave(trial *t, size_t i, hf_error *err)
 static hf_code try_queue(trial *t, hf_error *err)
 {
     static const int32_t forms[][2] = {{HF_LIMIT_RW, HF_LIMIT_RW}, {1, HF_LIMIT_RW}, {1, 2}};
-    hf_code code = HF_OK;
+    hf_store *store = &t->to->store->base;
+    t->what = "taken";
+    hf_code code = store->ops->session_begin(store, &t->session, err);
     for (size_t i = 0; i < sizeof forms / sizeof *forms && !code; i++) {
         const hf_leave before = {.ticket = t->tickets[i ? i - 1 : 0],
                                  .outcome = HF_OUTCOME_RELEASED};
@@ -305,26 +308,39 @@ static hf_code try_plain(trial *t, hf_error *err)
     return leave(t, 0, err);
 }
 
-/* What a trial has left. */
-static void clear_away(const trial *t)
+static hf_code delete_one(mongo_store *store, const char *collection, const bson_t *query)
 {
     static const mongo_call call = {.what = "removing a trial lock", .writes = true};
-    mongo_store *store = t->to->store;
-    bson_t command = BSON_INITIALIZER, deletes, one, query;
+    bson_t command = BSON_INITIALIZER, deletes, one;
     mongo_reply reply;
-    mongo_begin(&command, "delete", store->uri.collection);
+    mongo_begin(&command, "delete", collection);
     BSON_APPEND_ARRAY_BEGIN(&command, "deletes", &deletes);
     BSON_APPEND_DOCUMENT_BEGIN(&deletes, "0", &one);
-    BSON_APPEND_DOCUMENT_BEGIN(&one, "q", &query);
-    BSON_APPEND_UTF8(&query, "_id", t->name);
-    bson_append_document_end(&one, &query);
+    BSON_APPEND_DOCUMENT(&one, "q", query);
     BSON_APPEND_INT32(&one, "limit", 1);
     bson_append_document_end(&deletes, &one);
     bson_append_array_end(&command, &deletes);
     mongo_append_write_concern(store, &command, false);
-    mongo_run(store, &call, &command, &reply, NULL);
+    hf_code code = mongo_run(store, &call, &command, &reply, NULL);
     bson_destroy(&reply.doc);
     bson_destroy(&command);
+    return code;
+}
+
+/* What a trial has left. Its session goes last: a sweep finds what stands of one that is there. */
+static void clear_away(const trial *t)
+{
+    mongo_store *store = t->to->store;
+    bson_t name = BSON_INITIALIZER, session = BSON_INITIALIZER;
+    BSON_APPEND_UTF8(&name, "_id", t->name);
+    document_append_id(&session, "_id", t->session.id);
+    hf_code code = delete_one(store, store->uri.collection, &name);
+    if (!code && store->queue)
+        code = delete_one(store, store->uri.names.sessions, &session);
+    if (code && store->queue)
+        store->base.ops->session_end(&store->base, t->session.id, true, NULL);
+    bson_destroy(&session);
+    bson_destroy(&name);
 }
 
 void doctor_find_trial(doctor *to)

@@ -465,12 +465,23 @@ static bool has_between(const char *from, const char *end, char sign)
     return memchr(from, sign, (size_t)(end - from));
 }
 
+/* Options whose values are paths or names, which may have an @ and behind it a /. */
+static bool may_have_any_sign(const char *item)
+{
+    static const char *const free_keys[] = {"tls", "ssl", "hf", "appname="};
+    for (size_t i = 0; i < sizeof free_keys / sizeof *free_keys; i++)
+        if (strncasecmp(item, free_keys[i], strlen(free_keys[i])) == 0)
+            return true;
+    return false;
+}
+
 /* An option whose @ ends a password that a ? has cut: what is before it is no key, or what is
  * behind it is a path. */
 static bool ends_a_password(const char *item, size_t length)
 {
     const char *end = item + length, *at = memchr(item, '@', length);
-    return at && (!has_between(item, at, '=') || has_between(at, end, '/'));
+    bool may_be_cut = at && !(may_have_any_sign(item) && has_between(item, at, '='));
+    return may_be_cut && (!has_between(item, at, '=') || has_between(at, end, '/'));
 }
 
 static bool has_plain_sign(const char *text)

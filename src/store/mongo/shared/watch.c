@@ -494,20 +494,22 @@ hf_code mongo_await(hf_store *base, hf_id session, hf_stamp from, int64_t timeou
 static void stir(mongo_store *store, hf_id session)
 {
     static const mongo_call call = {.what = "waking the listener", .writes = true};
-    bson_t *command = pipeline_json("{'update': 'sessions', 'writeConcern': {'w': 1}}");
+    bson_t command = BSON_INITIALIZER;
     bson_t *change = pipeline_json("{'$inc': {'wakes': 1}}");
     bson_t updates, update;
     mongo_reply reply;
-    BSON_APPEND_ARRAY_BEGIN(command, "updates", &updates);
+    mongo_begin(&command, "update", store->uri.names.sessions);
+    mongo_append_quick_write_concern(&command);
+    BSON_APPEND_ARRAY_BEGIN(&command, "updates", &updates);
     BSON_APPEND_DOCUMENT_BEGIN(&updates, "0", &update);
     mongo_append_by_id(&update, "q", session);
     BSON_APPEND_DOCUMENT(&update, "u", change);
     bson_append_document_end(&updates, &update);
-    bson_append_array_end(command, &updates);
-    mongo_run(store, &call, command, &reply, NULL);
+    bson_append_array_end(&command, &updates);
+    mongo_run(store, &call, &command, &reply, NULL);
     bson_destroy(&reply.doc);
     bson_destroy(change);
-    bson_destroy(command);
+    bson_destroy(&command);
 }
 
 /* The same if we may write to no document: a linearizable read leaves an entry in the oplog.
