@@ -712,9 +712,12 @@ static void test_who_rests_outside_hears_that_the_line_moves(void **state)
     stage_expect("40096 c look at 1 sessions\n"
                  "40285 c listens for 1000 ms, since 2\n"
                  "40428 c look at x since 3\n"
+                 "40526 b listens for 1000 ms, since 0\n"
                  "41285 c listens for 1000 ms, since 2\n"
+                 "41526 b listens for 1000 ms, since 0\n"
                  "41894 b look at x\n"
-                 "42285 c listens for 1000 ms, since 2\n");
+                 "42285 c listens for 1000 ms, since 2\n"
+                 "42526 b listens for 1000 ms, since 0\n");
     play(close_part, &x, 2000);
     stage_expect("43001.1 a x: leave\n"
                  "43001.1 b hears a grant\n"

@@ -10,8 +10,7 @@
 #include <string.h>
 
 #define AWAIT_MS 1000
-#define HEED_MS 10000 /* nothing is lost if it is told late */
-#define REST_MS 500   /* receives an unexpected notice no later than this */
+#define REST_MS 500 /* receives an unexpected notice no later than this */
 
 static void tell_all_locked(hf_client *client, hf_stamp stamp, bool judges)
 {
@@ -139,20 +138,11 @@ static hf_mono expects_news_locked(const hf_client *client, hf_mono now)
     return at;
 }
 
-static int64_t await_ms(const hf_client *client, bool heeds, bool expects)
-{
-    if (!expects)
-        return 1;
-    if (heeds)
-        return HEED_MS;
-    return client->store->await_ms ? client->store->await_ms : AWAIT_MS;
-}
-
-static hf_mono listen(hf_client *client, hf_id session, hf_stamp from, int64_t most_ms)
+static hf_mono listen(hf_client *client, hf_id session, hf_stamp from, int64_t await_ms)
 {
     hf_error err;
     hf_code code =
-        client->store->ops->await(client->store, session, from, most_ms, hear, client, &err);
+        client->store->ops->await(client->store, session, from, await_ms, hear, client, &err);
     if (code)
         return failed(client, code, &err);
     hf_mono now = client_now(client);
@@ -169,10 +159,10 @@ hf_mono listen_tick(hf_client *client, hf_mono now)
     bool listens = wanted && mono_reached(due, now);
     hf_id session = listener_session_locked(client);
     hf_stamp from = client->hold->listener.heeds ? (hf_stamp){0} : client->hold->listener.from;
-    int64_t most_ms = await_ms(client, client->hold->listener.heeds, mono_reached(expected, now));
     listener_listens_locked(client, wanted, listens);
     pthread_mutex_unlock(&client->mutex);
     if (!listens)
         return wanted ? due : MONO_NEVER;
-    return listen(client, session, from, most_ms);
+    int64_t most_ms = client->store->await_ms ? client->store->await_ms : AWAIT_MS;
+    return listen(client, session, from, mono_reached(expected, now) ? most_ms : 1);
 }

@@ -303,8 +303,8 @@ hf_code mongo_bell_await(hf_store *base, hf_id session, hf_stamp from, int64_t t
     if (to.bell) {
         mongo_bell_name(store, to.bell, to.name);
         turn_to(store, session);
-        code = mongo_reading_await(store, &listening(store)->reading, timeout_ms, timeout_ms,
-                                   listen_once, &to, err);
+        code = mongo_reading_await(store, &listening(store)->reading, timeout_ms, listen_once, &to,
+                                   err);
     }
     return atomic_load(&store->queue->bells.are_refused)
                ? mongo_await(base, session, from, timeout_ms, each, ctx, err)

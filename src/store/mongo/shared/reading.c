@@ -112,7 +112,7 @@ static bool take_wake(mongo_store *store, mongo_reading *reading)
 }
 
 hf_code mongo_reading_await(mongo_store *store, mongo_reading *reading, int64_t timeout_ms,
-                            int64_t most_ms, mongo_reading_fn once, void *ctx, hf_error *err)
+                            mongo_reading_fn once, void *ctx, hf_error *err)
 {
     int64_t left_ms = timeout_ms;
     bool has_given = false;
@@ -120,8 +120,8 @@ hf_code mongo_reading_await(mongo_store *store, mongo_reading *reading, int64_t 
     do {
         if (take_wake(store, reading))
             return HF_OK;
-        code = once(ctx, left_ms < most_ms ? left_ms : most_ms, &has_given, err);
-        left_ms -= most_ms;
+        code = once(ctx, left_ms < MONGO_AWAIT_MS ? left_ms : MONGO_AWAIT_MS, &has_given, err);
+        left_ms -= MONGO_AWAIT_MS;
     } while (!code && !has_given && left_ms > 0);
     take_wake(store, reading);
     return code;

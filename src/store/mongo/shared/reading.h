@@ -34,10 +34,9 @@ hf_code mongo_reading_more(mongo_store *store, mongo_reading *reading, const mon
 /* Reads once for at most wait_ms, and says whether that brought anything. */
 typedef hf_code (*mongo_reading_fn)(void *ctx, int64_t wait_ms, bool *has_given, hf_error *err);
 
-/* Reads again and again until something was brought, a wake comes, or timeout_ms is over: for at
- * most most_ms each time, so that a server that is silent is noticed. */
+/* Reads again and again until something was brought, a wake comes, or timeout_ms is over. */
 hf_code mongo_reading_await(mongo_store *store, mongo_reading *reading, int64_t timeout_ms,
-                            int64_t most_ms, mongo_reading_fn once, void *ctx, hf_error *err);
+                            mongo_reading_fn once, void *ctx, hf_error *err);
 
 void mongo_reading_set_cursor(mongo_store *store, mongo_reading *reading, int64_t cursor);
 

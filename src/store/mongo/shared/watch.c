@@ -486,8 +486,7 @@ hf_code mongo_await(hf_store *base, hf_id session, hf_stamp from, int64_t timeou
         return HF_OK;
     }
     skip_to(store, from);
-    return mongo_reading_await(store, &store->watch->reading, timeout_ms, MONGO_AWAIT_MS,
-                               listen_once, &to, err);
+    return mongo_reading_await(store, &store->watch->reading, timeout_ms, listen_once, &to, err);
 }
 
 /* Makes the oplog grow. Nothing depends on it, so it waits for no majority. */
