@@ -200,33 +200,31 @@ static void append_trial(const mongo_store *store, bson_t *command)
     bson_destroy(change);
 }
 
+static hf_code write_trial(mongo_store *store, const mongo_call *call, const bson_t *query,
+                           hf_error *err)
+{
+    bson_t command = BSON_INITIALIZER;
+    mongo_reply reply;
+    mongo_begin(&command, "findAndModify", sessions_of(store));
+    BSON_APPEND_DOCUMENT(&command, "query", query);
+    append_trial(store, &command);
+    mongo_append_write_concern(store, &command, false);
+    hf_code code = mongo_run(store, call, &command, &reply, err);
+    bson_destroy(&reply.doc);
+    bson_destroy(&command);
+    return code;
+}
+
 /* Writes a mark for a session that never existed, and waits for the majority. The delete after it,
  * or the TTL index, removes the mark. */
 static hf_code write_once(mongo_store *store, const bson_oid_t *id, bool removes, hf_error *err)
 {
     static const mongo_call call = {.what = "a majority write", .writes = true};
-    bson_t command = BSON_INITIALIZER, deletes, one, query;
-    mongo_reply reply;
-    mongo_begin(&command, removes ? "delete" : "findAndModify", sessions_of(store));
-    if (removes) {
-        BSON_APPEND_ARRAY_BEGIN(&command, "deletes", &deletes);
-        BSON_APPEND_DOCUMENT_BEGIN(&deletes, "0", &one);
-        BSON_APPEND_DOCUMENT_BEGIN(&one, "q", &query);
-        append_trial_id(store, &query, id);
-        bson_append_document_end(&one, &query);
-        BSON_APPEND_INT32(&one, "limit", 1);
-        bson_append_document_end(&deletes, &one);
-        bson_append_array_end(&command, &deletes);
-    } else {
-        BSON_APPEND_DOCUMENT_BEGIN(&command, "query", &query);
-        append_trial_id(store, &query, id);
-        bson_append_document_end(&command, &query);
-        append_trial(store, &command);
-    }
-    mongo_append_write_concern(store, &command, false);
-    hf_code code = mongo_run(store, &call, &command, &reply, err);
-    bson_destroy(&reply.doc);
-    bson_destroy(&command);
+    bson_t query = BSON_INITIALIZER;
+    append_trial_id(store, &query, id);
+    hf_code code = removes ? doctor_delete(store, &call, sessions_of(store), &query, err)
+                           : write_trial(store, &call, &query, err);
+    bson_destroy(&query);
     return code;
 }
 

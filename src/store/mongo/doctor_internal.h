@@ -33,6 +33,9 @@ bool doctor_has_time(doctor *to, const char *topic);
 void doctor_find_place(doctor *to, const char *sessions);
 /* Does to a lock of its own what is done to locks, and removes it. */
 void doctor_find_trial(doctor *to);
+/* Deletes one document of a trial, and waits for the majority. */
+hf_code doctor_delete(mongo_store *store, const mongo_call *call, const char *collection,
+                      const bson_t *query, hf_error *err);
 
 /* doctor_members.c: who belongs to the set, what a crash of the primary costs; then, who is silent,
  * and what the members' clocks say. */

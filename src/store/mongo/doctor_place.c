@@ -2,6 +2,7 @@
 /* doctor_place.c: looks at the collections that locks are kept in, and takes trial locks there;
  * doctor.c calls it. A collection can be of a kind in which nothing can be locked, or have rules
  * and documents of other programs. */
+#include "core/alloc.h"
 #include "core/error.h"
 #include "core/id.h"
 #include "core/lease.h"
@@ -132,10 +133,9 @@ static char *foreign_text(const doctor *to, const char *collection)
         return mongo_ttl_text(store, "{'$not': [" TTL_IS_LOCK "]}");
     if (!store->queue)
         return NULL;
-    return mongo_ttl_text(store, strcmp(collection, store->uri.collection) == 0
-                                     ? "{'$eq': [{'$type': '$holders'}, 'missing']}"
-                                     : "{'$and': [{'$eq': [{'$type': '$beat'}, 'missing']},"
-                                       " {'$eq': [{'$type': '$sweep'}, 'missing']}]}");
+    return alloc_text(strcmp(collection, store->uri.collection) == 0
+                          ? "{'$eq': [{'$type': '$holders'}, 'missing']}"
+                          : "{'$eq': [{'$type': '$beat'}, 'missing']}"); /* a sweep has one, too */
 }
 
 static hf_code count_foreign(doctor *to, const char *collection, const char *text, int64_t *n,
@@ -308,20 +308,17 @@ static hf_code try_plain(trial *t, hf_error *err)
     return leave(t, 0, err);
 }
 
-static hf_code delete_one(mongo_store *store, const char *collection, const bson_t *query)
+hf_code doctor_delete(mongo_store *store, const mongo_call *call, const char *collection,
+                      const bson_t *query, hf_error *err)
 {
-    static const mongo_call call = {.what = "removing a trial lock", .writes = true};
-    bson_t command = BSON_INITIALIZER, deletes, one;
+    bson_t command = BSON_INITIALIZER, deletes;
     mongo_reply reply;
     mongo_begin(&command, "delete", collection);
     BSON_APPEND_ARRAY_BEGIN(&command, "deletes", &deletes);
-    BSON_APPEND_DOCUMENT_BEGIN(&deletes, "0", &one);
-    BSON_APPEND_DOCUMENT(&one, "q", query);
-    BSON_APPEND_INT32(&one, "limit", 1);
-    bson_append_document_end(&deletes, &one);
+    mongo_append_delete(&deletes, 0, query);
     bson_append_array_end(&command, &deletes);
     mongo_append_write_concern(store, &command, false);
-    hf_code code = mongo_run(store, &call, &command, &reply, NULL);
+    hf_code code = mongo_run(store, call, &command, &reply, err);
     bson_destroy(&reply.doc);
     bson_destroy(&command);
     return code;
@@ -330,13 +327,14 @@ static hf_code delete_one(mongo_store *store, const char *collection, const bson
 /* What a trial has left. Its session goes last: a sweep finds what stands of one that is there. */
 static void clear_away(const trial *t)
 {
+    static const mongo_call call = {.what = "removing a trial lock", .writes = true};
     mongo_store *store = t->to->store;
     bson_t name = BSON_INITIALIZER, session = BSON_INITIALIZER;
     BSON_APPEND_UTF8(&name, "_id", t->name);
     document_append_id(&session, "_id", t->session.id);
-    hf_code code = delete_one(store, store->uri.collection, &name);
+    hf_code code = doctor_delete(store, &call, store->uri.collection, &name, NULL);
     if (!code && store->queue)
-        code = delete_one(store, store->uri.names.sessions, &session);
+        code = doctor_delete(store, &call, store->uri.names.sessions, &session, NULL);
     if (code && store->queue)
         store->base.ops->session_end(&store->base, t->session.id, true, NULL);
     bson_destroy(&session);

@@ -55,9 +55,7 @@ bool mongo_document_append_seen(mongo_store *store, bson_t *query, const char *n
     else
         mongo_document_append_id(&filter, name);
     bson_append_document_end(&command, &filter);
-    BSON_APPEND_INT32(&command, "limit", 1);
-    BSON_APPEND_BOOL(&command, "singleBatch", true);
-    mongo_append_read_concern(store, &command, (hf_stamp){0});
+    mongo_append_first(store, &command);
     bool is_seen = !mongo_run(store, &call, &command, &reply, &err) &&
                    append_from(store, &reply, name, ticket, query);
     bson_destroy(&reply.doc);

@@ -58,6 +58,23 @@ void mongo_append_quick_write_concern(bson_t *command)
     bson_append_document_end(command, &concern);
 }
 
+void mongo_append_first(mongo_store *store, bson_t *command)
+{
+    BSON_APPEND_INT32(command, "limit", 1);
+    BSON_APPEND_BOOL(command, "singleBatch", true);
+    mongo_append_read_concern(store, command, (hf_stamp){0});
+}
+
+void mongo_append_delete(bson_t *deletes, size_t i, const bson_t *query)
+{
+    bson_t each;
+    char key[16];
+    bson_append_document_begin(deletes, mongo_key(i, key), -1, &each);
+    BSON_APPEND_DOCUMENT(&each, "q", query);
+    BSON_APPEND_INT32(&each, "limit", 1);
+    bson_append_document_end(deletes, &each);
+}
+
 void mongo_append_write_concern(const mongo_store *store, bson_t *command, bool is_beat)
 {
     bson_t concern;

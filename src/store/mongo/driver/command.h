@@ -43,9 +43,13 @@ void mongo_kill_cursor(mongo_store *store, const mongo_call *call, const char *c
 void mongo_append_stamp(bson_t *to, const char *field, hf_stamp stamp); /* as a timestamp */
 /* Begins a command that names a collection: {command: collection ... }. */
 void mongo_begin(bson_t *command, const char *verb, const char *collection);
-/* Appends {_id: id} as `field`. */
 /* A write that waits for the primary alone: nothing depends on it. */
 void mongo_append_quick_write_concern(bson_t *command);
+/* To a find: the first document only, by a read that may be believed (R1). */
+void mongo_append_first(mongo_store *store, bson_t *command);
+/* To the deletes of a delete, as the i-th: one document. */
+void mongo_append_delete(bson_t *deletes, size_t i, const bson_t *query);
+/* Appends {_id: id} as `field`. */
 void mongo_append_by_id(bson_t *command, const char *field, hf_id id);
 /* To a query: none of these fields (up to a NULL) is an array. Equality looks into arrays, too. */
 void mongo_append_no_array(bson_t *query, const char *const *fields);

@@ -5,6 +5,9 @@
 
 #include "store/bson.h"
 
+/* Of such texts: whether the field's value is a number that we write. */
+#define PIPELINE_IS_NUMBER(field) "{'$in': [{'$type': '$" field "'}, ['int', 'long', 'double']]}"
+
 /* The document for a text in which ' stands for "; the caller destroys it. */
 bson_t *pipeline_json(const char *text);
 

@@ -33,8 +33,8 @@ static const char indexes[] =
     " {'key': {'expires_at': 1}, 'name': 'expires_at_1'}]}";
 
 /* What no other program's sessions have. */
-#define IS_NUMBER(field) "{'$in': [{'$type': '$" field "'}, ['int', 'long', 'double']]}"
-static const char ours[] = "{'$and': [" IS_NUMBER("beat") ", " IS_NUMBER("ttl_ms") "]}";
+static const char ours[] =
+    "{'$and': [" PIPELINE_IS_NUMBER("beat") ", " PIPELINE_IS_NUMBER("ttl_ms") "]}";
 
 static void warn_of_indexes(mongo_store *store, const hf_error *error)
 {
@@ -68,17 +68,13 @@ static void settle_indexes(mongo_store *store)
 /* {q: {_id, token, holders: [], queue: []}, limit: 1}: still as it was seen, and still empty. */
 static void append_delete(bson_t *deletes, size_t i, const char *name, int64_t token)
 {
-    bson_t one, query, none = BSON_INITIALIZER;
-    char key[16];
-    bson_append_document_begin(deletes, mongo_key(i, key), -1, &one);
-    BSON_APPEND_DOCUMENT_BEGIN(&one, "q", &query);
+    bson_t query = BSON_INITIALIZER, none = BSON_INITIALIZER;
     BSON_APPEND_UTF8(&query, "_id", name);
     BSON_APPEND_INT64(&query, "token", token);
     BSON_APPEND_ARRAY(&query, "holders", &none);
     BSON_APPEND_ARRAY(&query, "queue", &none);
-    bson_append_document_end(&one, &query);
-    BSON_APPEND_INT32(&one, "limit", 1);
-    bson_append_document_end(deletes, &one);
+    mongo_append_delete(deletes, i, &query);
+    bson_destroy(&query);
 }
 
 /* If its token is below the floor of the next grant. One that nobody ever had has no date; its

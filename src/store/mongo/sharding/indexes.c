@@ -3,6 +3,7 @@
  * lock's document, and when a client sweeps. */
 #include "store/mongo/sharding/indexes.h"
 #include "store/mongo/driver/log.h"
+#include "store/mongo/driver/text.h"
 #include "store/mongo/sharding/calls.h"
 #include "store/mongo/sharding/sharding.h"
 #include "store/mongo/shared/indexes.h"
@@ -22,8 +23,7 @@ static hf_code make(mongo_store *store, hf_error *err)
     static const mongo_call call = {.what = "making the indexes", .writes = true};
     const mongo_indexes locks = {.collection = store->uri.collection,
                                  .list = of_locks,
-                                 .ours =
-                                     "{'$in': [{'$type': '$state'}, ['int', 'long', 'double']]}",
+                                 .ours = PIPELINE_IS_NUMBER("state"),
                                  .is_quick = true};
     static const mongo_indexes pings = {.collection = SHARDING_PINGS,
                                         .list = of_pings,

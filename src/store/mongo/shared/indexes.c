@@ -7,6 +7,7 @@
 #include "store/mongo/driver/text.h"
 #include "store/mongo/shared/id_text.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define TTL "expireAfterSeconds"
@@ -69,26 +70,20 @@ static hf_code refuse(const mongo_store *store, const mongo_indexes *wanted, con
 static hf_code refuse_strangers(mongo_store *store, const mongo_indexes *wanted, hf_error *err)
 {
     static const mongo_call call = {.what = "looking for documents that are not Holdfast's"};
-    bson_t command = BSON_INITIALIZER, filter, expr, none, doc;
-    bson_t *ours = pipeline_json(wanted->ours);
+    bson_t command = BSON_INITIALIZER, doc;
     mongo_reply reply;
+    char text[400];
+    snprintf(text, sizeof text, "{'filter': {'$expr': {'$not': [%s]}}}", wanted->ours);
+    bson_t *strangers = pipeline_json(text);
     mongo_begin(&command, "find", wanted->collection);
-    BSON_APPEND_DOCUMENT_BEGIN(&command, "filter", &filter);
-    BSON_APPEND_DOCUMENT_BEGIN(&filter, "$expr", &expr);
-    BSON_APPEND_ARRAY_BEGIN(&expr, "$not", &none);
-    BSON_APPEND_DOCUMENT(&none, "0", ours);
-    bson_append_array_end(&expr, &none);
-    bson_append_document_end(&filter, &expr);
-    bson_append_document_end(&command, &filter);
-    BSON_APPEND_INT32(&command, "limit", 1);
-    BSON_APPEND_BOOL(&command, "singleBatch", true);
-    mongo_append_read_concern(store, &command, (hf_stamp){0});
+    bson_concat(&command, strangers);
+    mongo_append_first(store, &command);
     hf_code code = mongo_run(store, &call, &command, &reply, err);
     if (!code && mongo_first(&reply.doc, &doc))
         code = refuse(store, wanted, &doc, err);
     bson_destroy(&reply.doc);
     bson_destroy(&command);
-    bson_destroy(ours);
+    bson_destroy(strangers);
     return code;
 }
 

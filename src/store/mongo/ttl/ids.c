@@ -50,9 +50,7 @@ bool mongo_ttl_find_odd_id(mongo_store *store, char out[HF_NAME_MAX + 1])
     BSON_APPEND_DOCUMENT_BEGIN(&command, "projection", &fields);
     BSON_APPEND_INT32(&fields, "_id", 1);
     bson_append_document_end(&command, &fields);
-    BSON_APPEND_INT32(&command, "limit", 1);
-    BSON_APPEND_BOOL(&command, "singleBatch", true);
-    mongo_append_read_concern(store, &command, (hf_stamp){0});
+    mongo_append_first(store, &command);
     bool is_found = !mongo_run(store, &call, &command, &reply, NULL) && read_id(&reply, out);
     bson_destroy(&reply.doc);
     bson_destroy(&command);

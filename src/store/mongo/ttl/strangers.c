@@ -62,9 +62,7 @@ hf_code mongo_ttl_refuse_strangers(mongo_store *store, int64_t seconds, hf_error
     mongo_reply reply;
     mongo_begin(&command, "find", store->uri.collection);
     append_filter(store, seconds, &command);
-    BSON_APPEND_INT32(&command, "limit", 1);
-    BSON_APPEND_BOOL(&command, "singleBatch", true);
-    mongo_append_read_concern(store, &command, (hf_stamp){0});
+    mongo_append_first(store, &command);
     hf_code code = mongo_run(store, &call, &command, &reply, err);
     if (!code && mongo_first(&reply.doc, &doc))
         code = refuse(store, &doc, seconds, err);

@@ -385,17 +385,6 @@ static hf_code take(mongo_store *store, const mongo_call *call, const hf_step *s
 
 /* ---- Leaving ---- */
 
-static void append_delete(bson_t *deletes, size_t i, const bson_t *query)
-{
-    bson_t each;
-    char key[16];
-    const char *at = mongo_key(i, key);
-    BSON_APPEND_DOCUMENT_BEGIN(deletes, at, &each);
-    BSON_APPEND_DOCUMENT(&each, "q", query);
-    BSON_APPEND_INT32(&each, "limit", 1);
-    bson_append_document_end(deletes, &each);
-}
-
 /* {$expr: {$eq: ["$$ROOT", doc]}} */
 static void append_as_seen(const bson_t *doc, bson_t *query)
 {
@@ -443,7 +432,7 @@ static void append_leave(mongo_store *store, const char *name, const hf_leave *l
         document_append_id(&query, "ticket", leave->ticket);
         mongo_append_no_array(&query, ticket_field);
     }
-    append_delete(deletes, i, &query);
+    mongo_append_delete(deletes, i, &query);
     bson_destroy(&query);
 }
 
