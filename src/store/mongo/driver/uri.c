@@ -10,6 +10,7 @@
 #include "store/mongo/driver/builder.h"
 #include "store/mongo/driver/database.h"
 #include "store/mongo/driver/ignored.h"
+#include "store/mongo/driver/password.h"
 
 #include <stdio.h>
 #include <strings.h>
@@ -438,81 +439,6 @@ static char *hosts_of(const mongoc_uri_t *uri)
     return all.text;
 }
 
-/* The last of its quotation marks, of both kinds. */
-static char *last_mark(char *message)
-{
-    char *last = message;
-    for (char *at = message; (at = strpbrk(at, "\"'")); at++)
-        last = at;
-    return last;
-}
-
-/* The driver quotes text that it cannot read, which may be a password. Version 2 does so more than
- * once, and in marks of both kinds: nothing between the first and the last is shown. */
-static void mask_quoted(char *message)
-{
-    char *from = strpbrk(message, "\"'"), *to = last_mark(message);
-    if (!from || from == to)
-        return;
-    *to = *from;
-    memmove(from + 1, to, strlen(to) + 1);
-}
-
-static const char encode[] = "write @ as %40, : as %3A, / as %2F, ? as %3F, # as %23, % as %25";
-
-static bool has_between(const char *from, const char *end, char sign)
-{
-    return memchr(from, sign, (size_t)(end - from));
-}
-
-/* Options whose values are paths or names, which may have an @ and behind it a /. */
-static bool may_have_any_sign(const char *item)
-{
-    static const char *const free_keys[] = {"tls", "ssl", "hf", "appname="};
-    for (size_t i = 0; i < sizeof free_keys / sizeof *free_keys; i++)
-        if (strncasecmp(item, free_keys[i], strlen(free_keys[i])) == 0)
-            return true;
-    return false;
-}
-
-/* An option whose @ ends a password that a ? has cut: what is before it is no key, or what is
- * behind it is a path. */
-static bool ends_a_password(const char *item, size_t length)
-{
-    const char *end = item + length, *at = memchr(item, '@', length);
-    bool may_be_cut = at && !(may_have_any_sign(item) && has_between(item, at, '='));
-    return may_be_cut && (!has_between(item, at, '=') || has_between(at, end, '/'));
-}
-
-static bool has_plain_sign(const char *text)
-{
-    const char *from = strstr(text, "://");
-    if (!from)
-        return false;
-    from += 3;
-    const char *hosts = from + strcspn(from, "/?"), *options = from + strcspn(from, "?");
-    const char *at = memchr(from, '@', (size_t)(hosts - from));
-    bool is_plain = has_between(hosts, options, '@') || (at && has_between(at + 1, hosts, '@'));
-    while (!at && !is_plain && *options) {
-        size_t length = strcspn(++options, "&");
-        is_plain = ends_a_password(options, length);
-        options += length;
-    }
-    return is_plain;
-}
-
-/* The driver would take a part of the password for hosts, a database or options, and texts would
- * show it. */
-static hf_code check_password(const char *text, hf_error *err)
-{
-    if (!has_plain_sign(text))
-        return HF_OK;
-    return error_set(err, HF_INVALID,
-                     "the MongoDB URI cannot be read: its user or its password has a sign that "
-                     "has another meaning there: %s",
-                     encode);
-}
-
 static hf_code read_driver(mongo_uri *out, const char *rest, hf_error *err)
 {
     bson_error_t error;
@@ -520,12 +446,12 @@ static hf_code read_driver(mongo_uri *out, const char *rest, hf_error *err)
     if (!out->driver) {
         bool has_user = strchr(rest, '@');
         if (has_user)
-            mask_quoted(error.message);
+            mongo_password_hide(error.message);
         return error_set(err, HF_INVALID,
                          "the MongoDB URI cannot be read: %s; it is like "
                          "mongodb://HOST:PORT,HOST:PORT/DATABASE?replicaSet=NAME%s%s",
                          error.message, has_user ? "; in a user and a password " : "",
-                         has_user ? encode : "");
+                         has_user ? MONGO_PASSWORD_SIGNS : "");
     }
     const char *database = mongoc_uri_get_database(out->driver);
     out->database = alloc_text(database && database[0] ? database : "holdfast");
@@ -538,7 +464,7 @@ hf_code mongo_uri_read(const char *text, mongo_uri *out, hf_error *err)
 {
     char *rest = alloc_array(NULL, strlen(text) + 1, 1);
     *out = (mongo_uri){.protocol = MONGO_QUEUE};
-    hf_code code = check_password(text, err);
+    hf_code code = mongo_password_check(text, err);
     if (!code)
         code = split(out, text, rest, err);
     if (!code)
