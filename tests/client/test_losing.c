@@ -327,6 +327,24 @@ static hf_code drop_answers(faulty *f, faulty_call call, const void *arg)
     return call == FAULTY_BEAT && drops_answers ? HF_UNKNOWN : HF_OK;
 }
 
+/* The other may hold locks in it. */
+static void test_a_session_without_locks_that_another_process_beats(void **state)
+{
+    (void)state;
+    hf_client *client;
+    faulty *f = faulty_open_still("memory:copied, idle", NULL, &client);
+    hf_lock_close(take(client, "x"));
+    upkeep_tick(client, client_now(client));
+    hf_id session = client->session.self.id;
+    beat_after(BEAT_MS, f, client);
+    beat_elsewhere(f, client);
+    beat_after(BEAT_MS, f, client);
+    assert_int_equal(client->session.state, SESSION_NONE);
+    upkeep_tick(client, client_now(client));
+    assert_int_equal(presence_of(f, session), HF_LIVE);
+    hf_close(client);
+}
+
 /* Its network is cut, as that of a copy is, until its lease has run out. */
 static void test_a_lease_that_ran_out_while_another_process_beats(void **state)
 {
@@ -386,6 +404,7 @@ int main(void)
         cmocka_unit_test(test_a_ticket_of_a_session_that_was_lost_is_taken_out_by_the_next_enter),
         cmocka_unit_test(test_a_session_that_is_lost_says_whether_it_leaves_tickets),
         cmocka_unit_test(test_a_session_that_another_process_beats_is_lost),
+        cmocka_unit_test(test_a_session_without_locks_that_another_process_beats),
         cmocka_unit_test(test_a_lease_that_ran_out_while_another_process_beats),
         cmocka_unit_test(test_beats_without_an_answer_are_no_others),
     };

@@ -692,19 +692,27 @@ static void test_who_waits_outside_has_no_session(void **state)
     end();
 }
 
-/* It looks rarely while nothing moves, as it hears when that begins. */
-static void test_who_rests_outside_hears_that_the_line_moves(void **state)
+static part next;
+
+/* Behind `next` of c, which fills the queue. */
+static void wait_outside(const char *uri, int64_t next_waits_ms)
 {
-    (void)state;
-    begin("memory:outside-heeds", defaults);
-    c = stage_client("memory:outside-heeds", NULL);
-    part next = {.client = c, .name = "x", .options = {.wait_ms = HF_WAIT_FOREVER}};
+    begin(uri, defaults);
+    c = stage_client(uri, NULL);
+    next = (part){.client = c, .name = "x", .options = {.wait_ms = next_waits_ms}};
     play(take_part, &x, 0);
     stage_act(take_part, &next);
     stage_run(1);
     b->queue_max = 1;
     waits.options.wait_ms = HF_WAIT_FOREVER;
     stage_act(take_part, &waits);
+}
+
+/* It looks rarely while nothing moves, as it hears when that begins. */
+static void test_who_rests_outside_hears_that_the_line_moves(void **state)
+{
+    (void)state;
+    wait_outside("memory:outside-heeds", HF_WAIT_FOREVER);
     stage_run(40000);
     stage_forget();
     stage_tell_listening();
@@ -758,15 +766,7 @@ static void test_who_rests_outside_hears_that_the_line_moves(void **state)
 static void test_who_rests_outside_comes_in_without_a_ring(void **state)
 {
     (void)state;
-    begin("memory:outside-no-ring", defaults);
-    c = stage_client("memory:outside-no-ring", NULL);
-    part next = {.client = c, .name = "x", .options = {.wait_ms = 42000}};
-    play(take_part, &x, 0);
-    stage_act(take_part, &next);
-    stage_run(1);
-    b->queue_max = 1;
-    waits.options.wait_ms = HF_WAIT_FOREVER;
-    stage_act(take_part, &waits);
+    wait_outside("memory:outside-no-ring", 42000);
     stage_run(41900);
     stage_forget();
     stage_run(7000);
@@ -798,15 +798,7 @@ static void test_who_rests_outside_comes_in_without_a_ring(void **state)
 static void test_who_rests_outside_heeds_until_its_client_has_a_session(void **state)
 {
     (void)state;
-    begin("memory:outside-beside-heeds", defaults);
-    c = stage_client("memory:outside-beside-heeds", NULL);
-    part next = {.client = c, .name = "x", .options = {.wait_ms = HF_WAIT_FOREVER}};
-    play(take_part, &x, 0);
-    stage_act(take_part, &next);
-    stage_run(1);
-    b->queue_max = 1;
-    waits.options.wait_ms = HF_WAIT_FOREVER;
-    stage_act(take_part, &waits);
+    wait_outside("memory:outside-beside-heeds", HF_WAIT_FOREVER);
     stage_run(43000);
     stage_forget();
     play(take_part, &more, 1000);

@@ -104,9 +104,9 @@ bool session_is_anew(int64_t former, int64_t beat)
 }
 
 /* The first answer may be of a session that was begun again, and so shows nothing. */
-bool session_is_shared_locked(const hf_client *client, const hf_session_state *state)
+int64_t session_beat_most_locked(const hf_client *client)
 {
-    return client->session.is_lasting && state->beat > client->session.beat_most;
+    return client->session.is_lasting ? client->session.beat_most : INT64_MAX;
 }
 
 void session_renewed_locked(hf_client *client, hf_mono sent, const hf_session_state *state)

@@ -49,8 +49,8 @@ bool session_is_present_locked(const hf_client *client, hf_id session); /* and n
 
 bool session_beats_locked(hf_client *client, hf_mono now); /* a beat is due, and is sent now */
 void session_renewed_locked(hf_client *client, hf_mono sent, const hf_session_state *state);
-/* Whether others than this client raise the beat, as its answer shows. */
-bool session_is_shared_locked(const hf_client *client, const hf_session_state *state);
+/* If the store shows a higher beat, others than this client raise it. */
+int64_t session_beat_most_locked(const hf_client *client);
 void session_not_renewed_locked(hf_client *client, const hf_error *err);
 /* The number of a beat, sent now, that begins the session again: one that it never had. */
 int64_t session_beat_anew(hf_mono now);

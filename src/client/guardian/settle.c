@@ -63,10 +63,10 @@ static hf_code look_and_mark(hf_client *client, hf_id session, hf_error *err)
 {
     hf_session_state state;
     hf_code code = client_look_at_sessions(client, &session, 1, -1, &state, err);
-    bool is_marked = !code && state.presence != HF_LIVE && state.presence != HF_MISSING;
-    if (code == HF_SHAPE || is_marked)
-        return HF_OK;
-    return code ? code : client_mark(client, &state, err);
+    if (code)
+        return code == HF_SHAPE ? HF_OK : code;
+    bool wants_mark = state.presence == HF_LIVE || state.presence == HF_MISSING;
+    return wants_mark ? client_mark(client, &state, err) : HF_OK;
 }
 
 /* A beat that arrives between look and mark keeps the mark away; the next look sees it. */

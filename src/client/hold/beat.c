@@ -88,7 +88,7 @@ static void beat(hf_client *client, hf_id id, const hf_beat *says)
         return;
     if (code == HF_LOST) {
         marked_dead_locked(client, &err);
-    } else if (!code && session_is_shared_locked(client, &state)) {
+    } else if (!code && state.beat > session_beat_most_locked(client)) {
         shared_locked(client);
     } else if (code) {
         session_not_renewed_locked(client, &err);

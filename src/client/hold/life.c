@@ -168,12 +168,10 @@ static void add_ended_locked(hf_client *client, struct ended ended)
 
 void life_end_locked(hf_client *client)
 {
-    const struct session *session = &client->session;
-    add_ended_locked(
-        client, (struct ended){.id = session->self.id,
-                               .beat_most = session->is_lasting ? session->beat_most : INT64_MAX,
-                               .due = loss_stops_by_locked(client, client_now(client)),
-                               .leaves_any = leaves_any_locked(client)});
+    add_ended_locked(client, (struct ended){.id = client->session.self.id,
+                                            .beat_most = session_beat_most_locked(client),
+                                            .due = loss_stops_by_locked(client, client_now(client)),
+                                            .leaves_any = leaves_any_locked(client)});
     session_gone_locked(client);
     ticker_poke(client, TICK_UPKEEP);
 }
@@ -237,11 +235,12 @@ static hf_code look_and_end(hf_client *client, const struct ended *ended, hf_err
     if (error_is_no_answer(code) ||
         (!code && state.presence == HF_LIVE && state.beat > ended->beat_most))
         return code;
-    if (!code && state.presence == HF_MISSING)
+    if (!code && state.presence == HF_MISSING) {
         code = client_mark(client, &state, err);
-    else
-        code = HF_HELD;
-    return code == HF_HELD ? store->ops->session_end(store, ended->id, true, err) : code;
+        if (code != HF_HELD) /* else it has arrived meanwhile */
+            return code;
+    }
+    return store->ops->session_end(store, ended->id, true, err);
 }
 
 static hf_code end(hf_client *client, const struct ended *ended, hf_error *err)

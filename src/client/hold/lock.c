@@ -92,7 +92,7 @@ void lock_fill_locked(struct hf_lock *lock, const struct lock_request *request, 
     grant->enter.entry.session = grant->session; /* one that stood in line had none to enter with */
     grant->permits = request->enter.entry.permits;
     grant->linger_ms = request->options->linger_ms;
-    grant->waited_ms = (now.ns - request->started.ns) / 1000000;
+    grant->waited_ms = lock_request_waited_ms(request, now);
     grant->thread = request->thread;
     snprintf(grant->actor, sizeof grant->actor, "%s", request->enter.entry.actor);
     table_add(&lock->client->hold->by_owner, &lock->lookup.by_owner,

@@ -60,6 +60,11 @@ struct lock_request {
     bool has_joined; /* mutex: it stands */
 };
 
+static inline int64_t lock_request_waited_ms(const struct lock_request *request, hf_mono now)
+{
+    return (now.ns - request->started.ns) / 1000000;
+}
+
 void lock_request_begin(struct lock_request *request);      /* others can find it from now on */
 void lock_request_end_locked(struct lock_request *request); /* it stands in no line any more */
 /* Permits and limit as the options say. */

@@ -313,7 +313,7 @@ void attempt_info(const struct attempt *attempt, hf_wait_info *info, hf_mono now
 {
     *info = (hf_wait_info){
         .name = client_shown_name(attempt->request.client, lock_request_title(&attempt->request)),
-        .waited_ms = (now.ns - attempt->request.started.ns) / 1000000,
+        .waited_ms = lock_request_waited_ms(&attempt->request, now),
         .holder = "",
         .why = "",
         .trouble = attempt->trouble.failures ? attempt->err.text : ""};

@@ -138,7 +138,8 @@ static void say_overdue(const struct attempt *attempt, hf_code code, hf_mono now
     const struct ahead_seen *holder = judging_seen(&attempt->ahead);
     long long wait_s = holder ? (holder->ttl_ms * 3 / 2 + 999) / 1000 : 0;
     bool has_others = attempt->ahead.record.holders > 1; /* they may live */
-    bool is_short = code == HF_HELD || (now.ns - attempt->request.started.ns) / 1000000000 < wait_s;
+    bool is_short =
+        code == HF_HELD || lock_request_waited_ms(&attempt->request, now) / 1000 < wait_s;
     char sign[64] = "";
     if (holder)
         sign_text(holder, sign);

@@ -69,21 +69,22 @@ static int64_t quick_ms(const struct attempt *attempt)
     return attempt->request.client->store->is_remote ? QUICK_REMOTE_MS : QUICK_MS;
 }
 
+/* Whether it sees without a look how far the line has been called. */
+static bool is_told(const struct attempt *attempt)
+{
+    return attempt->request.client->store->ops->called;
+}
+
 /* For so long the queue does not run dry. */
 static int64_t quick_turns_ms(const struct attempt *attempt, int64_t turns)
 {
     return (turns + HF_QUEUE_MAX / 2) * quick_ms(attempt);
 }
 
-static int64_t waited_ms(const struct attempt *attempt, hf_mono now)
-{
-    return (now.ns - attempt->request.started.ns) / 1000000;
-}
-
 /* While nothing moves. */
 static int64_t still_ms(const struct attempt *attempt, hf_mono now)
 {
-    int64_t ms = waited_ms(attempt, now) / 8;
+    int64_t ms = lock_request_waited_ms(&attempt->request, now) / 8;
     ms = ms < LOOK_MOST_MS ? ms : LOOK_MOST_MS;
     return ms < STILL_FIRST_MS ? STILL_FIRST_MS : ms;
 }
@@ -93,8 +94,8 @@ static int64_t look_ms(const struct attempt *attempt, hf_mono now)
     const struct outside *outside = &attempt->outside;
     int64_t turns = places_short(attempt);
     int64_t most_ms = quick_turns_ms(attempt, turns);
-    int64_t long_ms = waited_ms(attempt, now) /
-                      (attempt->request.client->store->ops->called ? LONG_TOLD : LONG_WAIT);
+    int64_t long_ms =
+        lock_request_waited_ms(&attempt->request, now) / (is_told(attempt) ? LONG_TOLD : LONG_WAIT);
     int64_t ms = still_ms(attempt, now);
     most_ms = most_ms < long_ms ? long_ms : most_ms;
     if (outside->turn_ns)
@@ -109,7 +110,7 @@ static int64_t look_ms(const struct attempt *attempt, hf_mono now)
 static hf_mono peek(struct attempt *attempt, hf_mono now)
 {
     hf_store *store = attempt->request.client->store;
-    if (!store->ops->called)
+    if (!is_told(attempt))
         return attempt->look_due;
     int64_t turns = behind(attempt, store->ops->called(store, attempt->request.name));
     int64_t ms = quick_turns_ms(attempt, turns) / PEEKS;
@@ -208,7 +209,7 @@ static bool may_skip(const struct attempt *attempt, hf_mono now)
 {
     int64_t turns = places_short(attempt);
     int64_t most_ms = SKIP_MS + quick_ms(attempt) * turns;
-    if (turns > HF_QUEUE_MAX && !attempt->request.client->store->ops->called)
+    if (turns > HF_QUEUE_MAX && !is_told(attempt))
         most_ms += LOOK_MOST_MS;
     return attempt->outside.has_places &&
            mono_reached(mono_add_ms(attempt->outside.free_since, most_ms), now);
