@@ -334,7 +334,9 @@ static void test_a_session_without_locks_that_another_process_beats(void **state
     hf_client *client;
     faulty *f = faulty_open_still("memory:copied, idle", NULL, &client);
     hf_lock_close(take(client, "x"));
+    faulty_pass(f, 1000); /* a release waits for others that are sent with it */
     upkeep_tick(client, client_now(client));
+    assert_null(client->hold->releases.first);
     hf_id session = client->session.self.id;
     beat_after(BEAT_MS, f, client);
     beat_elsewhere(f, client);

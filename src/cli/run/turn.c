@@ -56,20 +56,17 @@ static const char *outcome_text(hf_outcome outcome)
 /* Of one lock; "": there is none. */
 static char *value_of(enum variable which, const plan *p, hf_lock *lock)
 {
-    int64_t token;
-    hf_last before;
-    switch (which) {
-    case TOKEN:
-        token = hf_lock_token(lock);
-        return token ? text_print("%" PRId64, token) : text_copy("");
-    case PREVIOUS:
-        return text_copy(outcome_text(previous_of(p, lock).outcome));
-    case PREVIOUS_STATUS:
+    int64_t token = hf_lock_token(lock);
+    hf_last before = {.who = ""};
+    if (which == PREVIOUS || which == PREVIOUS_STATUS)
         before = previous_of(p, lock);
+    if (which == TOKEN)
+        return token ? text_print("%" PRId64, token) : text_copy("");
+    if (which == PREVIOUS)
+        return text_copy(outcome_text(before.outcome));
+    if (which == PREVIOUS_STATUS)
         return before.has_exit_status ? text_print("%d", before.exit_status) : text_copy("");
-    default:
-        return text_copy(hf_lock_name(lock));
-    }
+    return text_copy(hf_lock_name(lock));
 }
 
 /* One line for each lock. */
