@@ -402,7 +402,18 @@ static hf_code read_ours(mongo_uri *out, const char *item, size_t length, hf_err
     return code;
 }
 
-/* Copies the URI without our keys into `rest`, which is as large as the text. */
+/* Version 2 of the driver takes an @ for the end of a password, wherever it stands. */
+static char *copy_option(char *to, const char *item, size_t length)
+{
+    for (size_t i = 0; i < length; i++)
+        if (item[i] == '@')
+            to = stpcpy(to, "%40");
+        else
+            *to++ = item[i];
+    return to;
+}
+
+/* Copies the URI without our keys into `rest`, which is thrice as large as the text. */
 static hf_code split(mongo_uri *out, const char *text, char *rest, hf_error *err)
 {
     size_t length = strcspn(text, "?");
@@ -419,8 +430,7 @@ static hf_code split(mongo_uri *out, const char *text, char *rest, hf_error *err
         } else if (length) {
             *to++ = joint;
             joint = '&';
-            memcpy(to, item, length);
-            to += length;
+            to = copy_option(to, item, length);
         }
         item += length;
     }
@@ -462,7 +472,7 @@ static hf_code read_driver(mongo_uri *out, const char *rest, hf_error *err)
 
 hf_code mongo_uri_read(const char *text, mongo_uri *out, hf_error *err)
 {
-    char *rest = alloc_array(NULL, strlen(text) + 1, 1);
+    char *rest = alloc_array(NULL, strlen(text) + 1, 3);
     *out = (mongo_uri){.protocol = MONGO_QUEUE};
     hf_code code = mongo_password_check(text, err);
     if (!code)
