@@ -100,7 +100,7 @@ static void test_it_reads_by_slices_until_its_time_is_over(void **state)
     answers_give("getMore", NONE);
     assert_int_equal(await_since((hf_stamp){0}, 2 * MONGO_AWAIT_MS), HF_OK);
     assert_int_equal(answers_sent("getMore"), 5);
-    assert_non_null(strstr(answers_last("getMore"), "'maxTimeMS' : 4000 "));
+    assert_non_null(strstr(answers_last("getMore"), "'maxTimeMS' : 10000 "));
 }
 
 static void test_without_time_it_reads_for_a_millisecond(void **state)
@@ -214,7 +214,7 @@ static void test_a_reading_that_fails_begins_anew_and_everybody_looks(void **sta
     answers_give("aggregate", NONE);
     for (int i = 0; i < 2; i++) {
         answers_give("getMore", failures[i]);
-        assert_int_not_equal(await_since((hf_stamp){0}, 5000), HF_OK);
+        assert_int_not_equal(await_since((hf_stamp){0}, MONGO_AWAIT_MS + 1), HF_OK);
         assert_int_equal(answers_sent("getMore"), i + 1);
         answers_give("aggregate", NONE);
         await();
@@ -461,7 +461,7 @@ static void test_a_killed_reading_goes_on_where_it_was(void **state)
     answers_give("update", "{'ok': 1}");
     answers_give("getMore", "{'ok': 0, 'code': 237}");
     answers_tell(wake_at_once);
-    assert_int_equal(await_since((hf_stamp){0}, 5000), HF_OK);
+    assert_int_equal(await_since((hf_stamp){0}, MONGO_AWAIT_MS + 1), HF_OK);
     assert_int_equal(answers_sent("getMore"), 2);
     answers_give("aggregate", NONE);
     answers_give("getMore", NONE);
@@ -498,7 +498,7 @@ static void test_a_wake_is_no_excuse_for_a_dead_line(void **state)
     answers_give("update", "{'ok': 1}");
     answers_give("getMore", NULL);
     answers_tell(wake_at_once);
-    assert_int_equal(await_since((hf_stamp){0}, 5000), HF_UNREACHABLE);
+    assert_int_equal(await_since((hf_stamp){0}, MONGO_AWAIT_MS + 1), HF_UNREACHABLE);
     assert_int_equal(store->listens.n_idle, 0);
 }
 
@@ -507,7 +507,7 @@ static void test_a_wake_while_it_opens_ends_it_before_it_reads(void **state)
     (void)state;
     answers_give("aggregate", NONE);
     answers_tell(wake_at_once);
-    assert_int_equal(await_since((hf_stamp){0}, 5000), HF_OK);
+    assert_int_equal(await_since((hf_stamp){0}, MONGO_AWAIT_MS + 1), HF_OK);
     assert_int_equal(answers_sent("getMore"), 0);
     assert_int_equal(answers_sent("killCursors"), 0);
     answers_give("getMore", NONE);
@@ -530,12 +530,12 @@ static void test_what_was_brought_is_not_waited_beyond(void **state)
     answers_give("getMore",
                  "{'ok': 1, 'cursor': {'id': 5, 'nextBatch': [{'operationType': 'update',"
                  " 'fullDocument': {'notify': '" US ":" WAITS ":4'}}]}}");
-    assert_int_equal(await_since((hf_stamp){0}, 5000), HF_OK);
+    assert_int_equal(await_since((hf_stamp){0}, MONGO_AWAIT_MS + 1), HF_OK);
     assert_int_equal(answers_sent("getMore"), 1);
     answers_give("getMore",
                  "{'ok': 1, 'cursor': {'id': 5, 'nextBatch': [{'operationType': 'update',"
                  " 'fullDocument': {'notify': '" US ":" WAITS ":4'}}]}}");
-    assert_int_equal(await_since((hf_stamp){0}, 5000), HF_OK);
+    assert_int_equal(await_since((hf_stamp){0}, MONGO_AWAIT_MS + 1), HF_OK);
     assert_int_equal(answers_sent("getMore"), 2);
 }
 
@@ -568,7 +568,7 @@ static void test_it_goes_on_after_a_stream_that_ended_at_once(void **state)
     (void)state;
     answers_give("aggregate", "{'ok': 1, 'cursor': {'id': 0, 'firstBatch': []}}");
     answers_give("aggregate", NONE);
-    assert_int_equal(await_since((hf_stamp){0}, 5000), HF_OK);
+    assert_int_equal(await_since((hf_stamp){0}, MONGO_AWAIT_MS + 1), HF_OK);
     assert_string_equal(heard, "<look - 00000000 0 at 0>");
     answers_give("getMore", NONE);
     await();

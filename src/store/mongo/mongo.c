@@ -216,7 +216,9 @@ static void prepare_pools(mongo_store *store)
     mongo_limits beats = {.connect_ms = ttl_ms / 3, .socket_ms = ttl_ms / 3, .wait_ms = ttl_ms / 3};
     mongo_pool_init(&store->work, store->uri.driver, work);
     mongo_pool_init(&store->beats, store->uri.driver, beats);
-    mongo_pool_init(&store->listens, store->uri.driver, work);
+    mongo_limits listens = work;
+    listens.socket_ms += MONGO_AWAIT_MS;
+    mongo_pool_init(&store->listens, store->uri.driver, listens);
     store->shares_beats = work.socket_ms <= ttl_ms / 2;
 }
 

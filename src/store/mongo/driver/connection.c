@@ -212,9 +212,12 @@ static void doubt(const mongo_connection *connection, int64_t most_ms)
     atomic_store(&store->is_asking, false);
 }
 
-static bool another_leads(const mongo_connection *connection, const mongo_set_seen *seen)
+bool mongo_connection_is_former(const mongo_connection *connection)
 {
-    return *seen->primary && strcmp(seen->primary, connection->primary) != 0;
+    mongo_set_seen seen;
+    mongo_set_get(connection->store, &seen);
+    return *seen.name && *seen.primary && *connection->primary &&
+           strcmp(seen.primary, connection->primary) != 0;
 }
 
 static bool is_given_up(mongo_connection *connection, int64_t until_ms)
@@ -228,11 +231,9 @@ static bool is_given_up(mongo_connection *connection, int64_t until_ms)
     mongo_set_get(store, &seen);
     if (!*seen.name || !*connection->primary) /* no set is looked for */
         return false;
-    if (!another_leads(connection, &seen) && now >= atomic_load(&store->asks_ms)) {
+    if (!mongo_connection_is_former(connection) && now >= atomic_load(&store->asks_ms))
         doubt(connection, until_ms - now);
-        mongo_set_get(store, &seen);
-    }
-    return another_leads(connection, &seen);
+    return mongo_connection_is_former(connection);
 }
 
 /* ---- Making and ending one ---- */

@@ -16,7 +16,7 @@
 #include <string.h>
 
 #define LOOK_MS 100   /* between two looks at whether the server is given up */
-#define REST_MS 500   /* between two before that: whether the store is being closed */
+#define REST_MS 500   /* between two before that: whether it has been given up already */
 #define OUR_TYPE 4711 /* no type of the driver's */
 
 typedef struct stream {
@@ -206,11 +206,12 @@ static bool fail(stream *s, int error)
     return false;
 }
 
-/* The listener is answered seldom; when the store is being closed, nobody waits for that. */
-static bool is_closed_early(const stream *s, int64_t now)
+/* The listener is answered seldom. Nobody waits for that when the store is being closed, or another
+ * call has found another primary. */
+static bool is_over_early(const stream *s, int64_t now)
 {
     return now >= s->of->began_ms + MONGO_QUIET_MS &&
-           mongo_is_hurried(s->of->store, s->of->hurried);
+           (mongo_is_hurried(s->of->store, s->of->hurried) || mongo_connection_is_former(s->of));
 }
 
 static bool is_given_up(stream *s, int64_t until_ms)
@@ -228,7 +229,7 @@ static bool await_input(stream *s, int64_t until_ms)
         if (now >= until_ms)
             return fail(s, ETIMEDOUT);
         s->of->unanswered = s->socket;
-        if (is_closed_early(s, now) || (now >= doubt_ms && is_given_up(s, until_ms)))
+        if (is_over_early(s, now) || (now >= doubt_ms && is_given_up(s, until_ms)))
             return fail(s, ECONNRESET);
         int64_t look_ms = doubt_ms > now ? least(doubt_ms, now + REST_MS) : now + LOOK_MS;
         int n = (int)mongoc_socket_poll(&one, 1, (int32_t)(least(until_ms, look_ms) - now));

@@ -6,8 +6,9 @@
 
 #include "store/mongo/driver/command.h"
 
-/* One getMore: what a wake costs that does not arrive. Less than the time-out of a call. */
-#define MONGO_AWAIT_MS 4000
+/* One getMore: what a wake costs that does not arrive, and how late a server that is silent is
+ * noticed by one that makes no other calls. */
+#define MONGO_AWAIT_MS 10000
 
 /* Written by reading.c: for the listening thread, but for `woken`. */
 typedef struct mongo_reading {
