@@ -152,6 +152,38 @@ static void test_a_notice_of_an_old_ticket_grants_nothing(void **state)
     hf_close(holder);
 }
 
+/* Of the ticket that waits, which its record does not grant. */
+static bool forge_grant(faulty *f, hf_notice *out)
+{
+    struct seen seen = look_at(f->inner, "x");
+    *out =
+        (hf_notice){.kind = HF_NOTICE_GRANT, .ticket = seen.head.ticket, .token = 77, .name = "x"};
+    return seen.queued;
+}
+
+/* Whoever may ring and knows the ticket can do that; it is found long before the lease is over. */
+static void test_a_forged_notice_is_believed_for_a_moment(void **state)
+{
+    (void)state;
+    hf_client *waiter, *holder = open_client("memory:forged", 20000);
+    faulty *f = faulty_open("memory:forged", &(hf_options){.ttl_ms = 20000}, &waiter);
+    hf_error err;
+    f->base.is_remote = true;
+    f->notice = forge_grant;
+    hf_lock *x = take(holder, "x"), *forged = take(waiter, "x");
+    assert_int_equal(hf_lock_token(forged), 77);
+    int64_t began = idle_ms();
+    while (!hf_lock_check(forged, NULL, &err) && idle_ms() - began < 10000)
+        pause_ms(5);
+    assert_int_equal(hf_lock_check(forged, NULL, &err), HF_LOST);
+    assert_non_null(strstr(err.text, "stands in line"));
+    assert_int_equal(hf_lock_check(x, NULL, &err), HF_OK);
+    hf_lock_close(forged);
+    hf_lock_close(x);
+    hf_close(waiter);
+    hf_close(holder);
+}
+
 static void test_who_hears_nothing_looks_by_itself(void **state)
 {
     (void)state;
@@ -456,6 +488,7 @@ int main(void)
         cmocka_unit_test(test_who_hears_nothing_looks_by_itself),
         cmocka_unit_test(test_without_notices_it_polls),
         cmocka_unit_test(test_a_notice_of_an_old_ticket_grants_nothing),
+        cmocka_unit_test(test_a_forged_notice_is_believed_for_a_moment),
         cmocka_unit_test(test_a_limit_that_disagrees_with_one_s_own_lock),
         cmocka_unit_test(test_a_sweep_does_not_look_without_end),
         cmocka_unit_test(test_nothing_waits_behind_a_sweep),

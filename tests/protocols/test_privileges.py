@@ -8,6 +8,7 @@ import tempfile
 import unittest
 import urllib.request
 
+import bson
 import pymongo
 
 from guardian import kill_host
@@ -163,6 +164,28 @@ class Privileges(unittest.TestCase):
         released = boot_ns()
         self.assertEqual(waiter.stdout.readline(), "ran\n")
         self.assertLess(idle_seconds(released, boot_ns()), 3 + 1)
+
+    def test_a_forged_ring_is_found_out(self):
+        """By one who may read the locks, and write to the bells only: long before the lease of 40 s is over."""
+        forger = self.user(("holdfast.locks", READ), *(("holdfast.bells.%d" % n, ["insert"]) for n in range(1, 65)))
+        everybody = self.user(("", WRITE + ["changeStream", "createCollection", "convertToCapped", "createIndex"]))
+        holder = self.start(everybody, "run", "forged", "--", "sh", "-c", "echo held; exec cat")
+        self.assertEqual(holder.stdout.readline(), "held\n")
+        waiter = self.start(everybody, "run", "forged", "--", "sh", "-c", "echo ran; exec sleep 100")
+        until(lambda: self.queue_of("forged"), PATIENCE, "the waiter")
+        with pymongo.MongoClient(forger) as client:
+            bells = client[DATABASE]
+            head = bells.holdfast.locks.find_one({"_id": "forged"})["queue"][0]
+            until(lambda: self.root[DATABASE].holdfast.bells[str(head["bell"])].find_one(), PATIENCE, "its bell")
+            says = "%s:%s:%d" % (head["session"], head["ticket"], 77)
+            bells.holdfast.bells[str(head["bell"])].insert_one(
+                {"session": head["session"], "lock": "forged", "notify": says, "stamp": bson.Timestamp(1, 1)})
+        self.assertEqual(waiter.stdout.readline(), "ran\n")
+        began = boot_ns()
+        self.assertEqual(waiter.wait(PATIENCE), 76)
+        self.assertLess(idle_seconds(began, boot_ns()), 20)
+        holder.stdin.close()
+        self.assertEqual(holder.wait(PATIENCE), 0)
 
     def queue_of(self, name):
         return (self.root[DATABASE].holdfast.locks.find_one({"_id": name}) or {}).get("queue")

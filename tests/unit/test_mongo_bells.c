@@ -393,6 +393,28 @@ static void test_a_ring_without_a_note(void **state)
     assert_string_equal(heard, "<look - 00000000 0 0 at 0><look - 00000000 0 0 at 0>");
 }
 
+#define ANSWER_AT(t, docs)                                                                         \
+    "{'ok': 1, 'operationTime': {'$timestamp': {'t': " t ", 'i': 9}}, 'cursor': {'id': 5,"         \
+    " 'nextBatch': [" docs "]}}"
+#define HIGH SESSION ":" TICKET ":10485760" /* of second 10 */
+#define TO_COME "{'lock': 'x', 'notify': '" GRANT "', 'stamp': {'$timestamp': {'t': 11, 'i': 1}}}"
+
+/* It tells of what was; a token is not beyond the cluster's time. */
+static void test_a_ring_that_cannot_be_true_says_look(void **state)
+{
+    (void)state;
+    answers_give("find", BATCH(""));
+    answers_give("getMore", ANSWER_AT("10", RING("x", HIGH)));
+    await();
+    assert_string_equal(heard, "<grant x 00000007 10485760 0 at 9>");
+    answers_give("getMore", ANSWER_AT("9", RING("x", HIGH)));
+    await();
+    assert_string_equal(heard, "<look - 00000000 0 0 at 0>");
+    answers_give("getMore", ANSWER_AT("10", TO_COME));
+    await();
+    assert_string_equal(heard, "<look - 00000000 0 0 at 0>");
+}
+
 static void test_a_bell_that_is_not_there_is_made(void **state)
 {
     (void)state;
@@ -552,6 +574,7 @@ int main(void)
         TEST(test_what_was_rung_before_it_opened_is_heard),
         TEST(test_a_ring_for_who_waits_grants_nothing),
         TEST(test_a_ring_without_a_note),
+        TEST(test_a_ring_that_cannot_be_true_says_look),
         TEST(test_a_bell_that_is_not_there_is_made),
         TEST(test_one_that_is_removed_again_is_an_error),
         TEST(test_a_lost_cursor_is_opened_anew_and_everybody_looks),

@@ -393,7 +393,8 @@ static void test_the_driver_sees_the_rest(void **state)
     assert_driver_sees("mongodb://a/app?&replicaSet=r&&appname=x&",
                        "mongodb://a/app?replicaSet=r&appname=x");
     assert_driver_sees("mongodb://a/app?", "mongodb://a/app");
-    assert_driver_sees("mongodb://a/app?appname=x@y@z&w=1", "mongodb://a/app?appname=x%40y%40z&w=1");
+    assert_driver_sees("mongodb://a/app?appname=x@y@z&w=1",
+                       "mongodb://a/app?appname=x%40y%40z&w=1");
 }
 
 static void assert_names(const char *text, const char *hosts, const char *database)

@@ -119,13 +119,15 @@ static void check_suspects(hf_client *client)
 /* ---- Verifying what is held (L3)
  * ------------------------------------------------------------------- */
 
-static void lose_locked(struct hf_lock *lock)
+static void lose_locked(struct hf_lock *lock, const hf_record *record)
 {
+    bool is_queued = record_find(record, lock->grant.ticket);
     hf_error why;
-    error_set(&why, HF_LOST,
-              "%.128s is not held any more: its ticket is gone from the store (was it taken "
-              "over, or the record dropped, restored or changed by hand?)",
-              lock->name);
+    error_set(&why, HF_LOST, "%.128s is not held any more: its ticket %s", lock->name,
+              is_queued ? "stands in line (a forged notice had said that it was granted: who may "
+                          "write to the bells?)"
+                        : "is gone from the store (was it taken over, or the record dropped, "
+                          "restored or changed by hand?)");
     loss_begin_locked(lock, &why, client_now(lock->client));
 }
 
@@ -134,10 +136,10 @@ static bool is_verified_locked(const struct hf_lock *lock)
     return lock->state == LOCK_HELD && lock->verification.is_under_way;
 }
 
-/* As a holder, or, in a look older than the grant, as a waiter. */
+/* The look is no older than the grants: who still stands in line was told so by a forged ring. */
 static void note_there_locked(hf_client *client, const hf_record *record)
 {
-    for (size_t i = 0; i < record->holders + record->queued; i++) {
+    for (size_t i = 0; i < record->holders; i++) {
         struct hf_lock *lock = lock_find_locked(client, record->entries[i].ticket);
         if (lock && id_equal(lock->grant.ticket, record->entries[i].ticket))
             lock->verification.is_there = true;
@@ -154,7 +156,7 @@ static bool verify(void *ctx, const hf_record *record)
         bool is_there = lock->verification.is_there || lock->leaving.is_passing;
         lock->verification.is_there = false;
         if (is_verified_locked(lock) && !is_there && !change_found_locked(lock, record))
-            lose_locked(lock);
+            lose_locked(lock, record);
     }
     if (record->queued)
         turns_recall_locked(client, record->name,

@@ -4,6 +4,8 @@
 
 #include "core/lease.h"
 
+#define PROVE_MS 1000 /* what is held for less long than that costs no look */
+
 void verify_begin_locked(hf_client *client, hf_mono now)
 {
     agenda_advance(&client->hold->agenda, JOB_VERIFY, mono_add_ms(now, client->ttl_ms));
@@ -18,6 +20,18 @@ static void plan_locked(struct hf_lock *lock, hf_mono due)
 void verify_granted_locked(struct hf_lock *lock, hf_mono now)
 {
     plan_locked(lock, mono_add_ms(now, lock->client->ttl_ms));
+}
+
+void verify_rung_locked(struct hf_lock *lock, hf_mono now)
+{
+    struct agenda *agenda = &lock->client->hold->agenda;
+    int64_t beat_ms = lease_beat_ms(lock->client->ttl_ms);
+    hf_mono due = mono_add_ms(now, PROVE_MS < beat_ms ? PROVE_MS : beat_ms);
+    plan_locked(lock, due);
+    if (mono_reached(agenda->due[JOB_VERIFY], due))
+        return; /* the look before is no more than a beat away */
+    agenda_set(agenda, JOB_VERIFY, due);
+    ticker_poke(lock->client, TICK_UPKEEP);
 }
 
 static bool all_now_locked(hf_client *client, hf_mono now)

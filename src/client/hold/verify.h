@@ -14,6 +14,8 @@ struct verification {
 
 void verify_begin_locked(hf_client *client, hf_mono now); /* a session has begun */
 void verify_granted_locked(struct hf_lock *lock, hf_mono now);
+/* A ring said so, which somebody may have forged who may write to the bells only. */
+void verify_rung_locked(struct hf_lock *lock, hf_mono now);
 /* Verify at once the locks with that name (NULL: all). */
 void verify_now_locked(hf_client *client, const char *name);
 /* For a lock that is passed on among threads, or lingers: a look finds a recall whose notice was

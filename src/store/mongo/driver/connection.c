@@ -212,14 +212,6 @@ static void doubt(const mongo_connection *connection, int64_t most_ms)
     atomic_store(&store->is_asking, false);
 }
 
-bool mongo_connection_is_former(const mongo_connection *connection)
-{
-    mongo_set_seen seen;
-    mongo_set_get(connection->store, &seen);
-    return *seen.name && *seen.primary && *connection->primary &&
-           strcmp(seen.primary, connection->primary) != 0;
-}
-
 static bool is_given_up(mongo_connection *connection, int64_t until_ms)
 {
     mongo_store *store = connection->store;
@@ -231,9 +223,9 @@ static bool is_given_up(mongo_connection *connection, int64_t until_ms)
     mongo_set_get(store, &seen);
     if (!*seen.name || !*connection->primary) /* no set is looked for */
         return false;
-    if (!mongo_connection_is_former(connection) && now >= atomic_load(&store->asks_ms))
+    if (!mongo_set_is_former(store, connection->primary) && now >= atomic_load(&store->asks_ms))
         doubt(connection, until_ms - now);
-    return mongo_connection_is_former(connection);
+    return mongo_set_is_former(store, connection->primary);
 }
 
 /* ---- Making and ending one ---- */

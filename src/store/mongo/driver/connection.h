@@ -66,9 +66,6 @@ bool mongo_connection_is_untrusted(const mongo_connection *connection);
 /* No server was chosen, so nothing was sent. */
 bool mongo_connection_is_unsent(const bson_error_t *error);
 
-/* It leads to a member that is the set's primary no longer. */
-bool mongo_connection_is_former(const mongo_connection *connection);
-
 /* From now on, calls under way wait for no server that is silent: the store is being closed. */
 void mongo_hurry(hf_store *store);
 

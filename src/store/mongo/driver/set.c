@@ -111,6 +111,13 @@ void mongo_set_get(mongo_store *store, mongo_set_seen *out)
     *out = store->set_seen;
 }
 
+bool mongo_set_is_former(mongo_store *store, const char *primary)
+{
+    MUTEX_SCOPE(&store->mutex);
+    const mongo_set_seen *seen = &store->set_seen;
+    return *seen->name && *seen->primary && *primary && strcmp(seen->primary, primary) != 0;
+}
+
 void mongo_forget_primary(mongo_store *store, const char *host)
 {
     MUTEX_SCOPE(&store->mutex);

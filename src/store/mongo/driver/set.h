@@ -16,6 +16,9 @@ void mongo_hello_primary(const bson_t *hello, char out[MONGO_HOST_SIZE]);
 /* What is known. The primary is "" if it is not known, or need not be, as on a standalone server
  * and on a cluster. */
 void mongo_set_get(mongo_store *store, mongo_set_seen *out);
+/* Whether another member than this one is the set's primary now. False: not known, or no set is
+ * looked for. */
+bool mongo_set_is_former(mongo_store *store, const char *primary);
 /* It did not answer, or is the primary no longer. */
 void mongo_forget_primary(mongo_store *store, const char *host);
 

@@ -6,6 +6,7 @@
 #include "store/mongo/driver/stream.h"
 #include "core/alloc.h"
 #include "store/kernel_time.h"
+#include "store/mongo/driver/set.h"
 #include "store/mongo/driver/store.h"
 #include "store/mongo/driver/tls.h"
 #include "store/mongo/driver/tries.h"
@@ -211,7 +212,8 @@ static bool fail(stream *s, int error)
 static bool is_over_early(const stream *s, int64_t now)
 {
     return now >= s->of->began_ms + MONGO_QUIET_MS &&
-           (mongo_is_hurried(s->of->store, s->of->hurried) || mongo_connection_is_former(s->of));
+           (mongo_is_hurried(s->of->store, s->of->hurried) ||
+            mongo_set_is_former(s->of->store, s->of->primary));
 }
 
 static bool is_given_up(stream *s, int64_t until_ms)

@@ -51,18 +51,27 @@ static void give_look(listener *to)
     give(to, &(hf_notice){.kind = HF_NOTICE_LOOK});
 }
 
-/* The ringer had the grant acknowledged by a majority: the ring is its look, told to us (R1). */
-static void give_ring(listener *to, const bson_t *ring)
+/* What it tells of was before this answer, and tokens keep to the cluster's time. Another one is
+ * forged, or its record comes from a backup. */
+static bool is_likely(const notify_note *note, hf_stamp stamp, hf_stamp answered)
+{
+    return !answered.value ||
+           (stamp.value <= answered.value && note->token >> 20 <= (int64_t)(answered.value >> 32));
+}
+
+/* The ringer had the grant acknowledged by a majority: the ring is its look, told to us (R1). The
+ * client looks for itself soon after (verify_rung_locked). */
+static void give_ring(listener *to, const bson_t *ring, hf_stamp answered)
 {
     const char *lock = mongo_text_at(ring, "lock", ""), *text = mongo_text_at(ring, "notify", "");
+    hf_stamp stamp = mongo_stamp_at(ring, "stamp");
     notify_note note;
-    if (!notify_next(&text, &note)) {
-        if (lock[0])
-            give_look(to);
-        return;
+    if (notify_next(&text, &note) && is_likely(&note, stamp, answered)) {
+        hf_notice notice = notify_notice(&note, stamp, lock);
+        give(to, &notice);
+    } else if (lock[0]) {
+        give_look(to);
     }
-    hf_notice notice = notify_notice(&note, mongo_stamp_at(ring, "stamp"), lock);
-    give(to, &notice);
 }
 
 static void give_batch(listener *to, const bson_t *reply, const char *field)
@@ -73,7 +82,7 @@ static void give_batch(listener *to, const bson_t *reply, const char *field)
                              mongo_int_at(reply, "cursor.id", 0));
     if (mongo_view(reply, field, &batch) && bson_iter_init(&it, &batch))
         while (mongo_next(&it, &ring))
-            give_ring(to, &ring);
+            give_ring(to, &ring, mongo_stamp_at(reply, "operationTime"));
 }
 
 /* ---- The cursor ---- */
