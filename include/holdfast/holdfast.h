@@ -273,6 +273,12 @@ typedef struct hf_lock_options {
     hf_mode mode;       /* ignored when permits is set */
     int32_t permits;    /* a semaphore: take this many ... */
     int32_t limit;      /* ... of this many; both or neither */
+    bool sets_limit;    /* the limit holds from now on, also where the semaphore is in use with
+                         * another one: for programs that are exchanged one after the other. Those
+                         * that hold go on holding, those that wait keep their places, and the next
+                         * is granted when the permits fit. Users that do not set it get HF_LIMIT
+                         * then, unless theirs is the same. HF_LIMIT all the same: one that waits
+                         * wants more permits than that, or the lock is no semaphore */
     int64_t wait_ms;    /* HF_WAIT_DEFAULT, HF_WAIT_FOREVER, HF_TRY, or milliseconds */
     const char *why;    /* the reason, shown to waiters; at most 256 bytes */
     const char *actor;  /* the holder's name inside this process; at most 64 bytes */

@@ -177,6 +177,8 @@ typedef struct hf_enter {
     hf_id replaces; /* 0: nobody. An upgrade: the entrant takes this holder's place if nobody waits
                      * and it fits once that holder is gone; otherwise nothing changes */
     int32_t limit;
+    bool sets_limit;   /* of a semaphore in use: this limit becomes the record's, unless one that
+                        * waits wants more. Those that hold go on holding */
     int32_t queue_max; /* bound of the queue */
     bool wants_number; /* was told BUSY before: if it cannot enter now, the next number is given,
                         * and the record's `given` says which */

@@ -294,14 +294,15 @@ class AsyncClient(Single):
                       ttl: Optional[Seconds] = None, owner: Optional[str] = None,
                       key: Optional[str] = None, wait: Optional[Seconds] = None, shared: bool = False,
                       permits: Optional[int] = None, limit: Optional[int] = None,
-                      why: Optional[str] = None, host: Optional[str] = None) -> AsyncLock:
+                      why: Optional[str] = None, host: Optional[str] = None,
+                      set_limit: bool = False) -> AsyncLock:
         """Waits in line for a lock, without a thread. Cancelling the task ends the wait.
 
         on_lost: called with the error, in the loop, when the lock is lost. ttl: the lock's lease, in
         seconds; default: the client's. owner: shown as the holder, with the host. Options that
         Client.lease() has, too, mean the same; so do the errors.
         """
-        options = lease_options(ttl, owner, key, wait, shared, permits, limit, why, host)
+        options = lease_options(ttl, owner, key, wait, shared, permits, limit, why, host, set_limit)
         waiting = _Wait(self._handle, self.give_back)
         waiting.begin(text(name, "name"), options)
         try:

@@ -108,6 +108,8 @@ class Client(Single):
                          (HeldError); otherwise TimeoutError after so long
           shared         with others that share it
           permits, limit a semaphore: so many permits of so many
+          set_limit      True: the limit holds from now on, also where the semaphore is in use with another
+                         one; those that hold go on, and the next is granted when the permits fit
           why            the reason, shown to waiters
           actor          the holder's name inside this process
           cancel         a Cancel that ends the wait (CancelledError)
@@ -241,7 +243,7 @@ class Client(Single):
               key: Optional[str] = None, wait: Optional[Seconds] = None, shared: bool = False,
               permits: Optional[int] = None, limit: Optional[int] = None, why: Optional[str] = None,
               host: Optional[str] = None, cancel: Optional[Cancel] = None,
-              on_wait: Optional[OnWait] = None) -> Lease:
+              on_wait: Optional[OnWait] = None, set_limit: bool = False) -> Lease:
         """Takes an ID lease: a lock that is held by an id, not by this process.
 
         ttl: without a renewal the lock is free after so many seconds; default: the client's. owner: shown
@@ -251,7 +253,7 @@ class Client(Single):
         Errors: those of acquire(), LostError (the lease of this key has ended), KeyReusedError,
         UnknownError (a repeat with the same key finds out).
         """
-        options = lease_options(ttl, owner, key, wait, shared, permits, limit, why, host)
+        options = lease_options(ttl, owner, key, wait, shared, permits, limit, why, host, set_limit)
         answer = _library.Lease()
         with waiting(self.handle, on_wait, cancel) as wanted, self.handle as client:
             options.lock.cancel, options.lock.on_wait = wanted.cancel, wanted.on_wait

@@ -50,7 +50,7 @@ LOST_FN = CFUNCTYPE(None, c_void_p, c_void_p, POINTER(Error), c_int64)
 
 class LockOptions(Structure):
     _fields_ = [("struct_size", c_size_t), ("mode", c_int), ("permits", c_int32), ("limit", c_int32),
-                ("wait_ms", c_int64), ("why", c_char_p), ("actor", c_char_p), ("cancel", c_void_p),
+                ("sets_limit", c_bool), ("wait_ms", c_int64), ("why", c_char_p), ("actor", c_char_p), ("cancel", c_void_p),
                 ("on_wait", WAIT_FN), ("wait_ctx", c_void_p), ("on_lost", LOST_FN),
                 ("lost_ctx", c_void_p), ("linger_ms", c_int64), ("no_refresh", c_bool),
                 ("feed_ms", c_int64), ("max_hold_ms", c_int64), ("period_ms", c_int64),

@@ -46,6 +46,8 @@ class Clients(OnAStore):
         with self.one.lock("x", permits=1, limit=3):
             with self.assertRaises(holdfast.LimitError) as caught:
                 self.two.acquire("x", permits=1, limit=4)
+            self.two.acquire("x", permits=1, limit=4, set_limit=True).close()
+            self.assert_held("x", permits=4, limit=4)
             self.assertRegex(caught.exception.text, "3.*4|4.*3")
 
     def test_names_that_can_be(self):

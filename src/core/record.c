@@ -408,6 +408,28 @@ static bool stands_by_number(const hf_record *record, const hf_enter *enter)
            record_places(record, 2 * enter->queue_max) > 0;
 }
 
+/* Not below what one that waits wants, or it would stand before the others for ever. */
+static bool may_set_limit(const hf_record *record, const hf_enter *enter)
+{
+    bool may = enter->sets_limit && record->exists && record->limit < HF_LIMIT_RW &&
+               enter->limit < HF_LIMIT_RW && enter->entry.permits <= enter->limit &&
+               id_is_zero(enter->replaces);
+    for (size_t i = 0; i < record->queued && may; i++)
+        may = record->entries[record->holders + i].permits <= enter->limit;
+    return may;
+}
+
+/* Before the entrant is judged, so that those who wait come first. A repeat sets nothing. Where the
+ * one that wanted more is granted by this very step, the next enter sets it (RECORD_GONE). */
+static bool set_limit(hf_record *record, const hf_enter *enter)
+{
+    if (record->limit == enter->limit || record_find(record, enter->entry.ticket) ||
+        !may_set_limit(record, enter))
+        return false;
+    record->limit = enter->limit;
+    return true;
+}
+
 /* Judges the entrant against the entries that are left, and lets it in or gives it a number. A lock
  * that nobody holds or waits for takes the entrant's limit. */
 static bool admit(hf_record *record, const hf_enter *enter, hf_dbtime now)
@@ -489,6 +511,7 @@ bool record_step_telling(hf_record *record, const hf_step *step, hf_dbtime now, 
     changed |= step->change && lower(record, step->change);
     bool has_passed = passes && hand_over(record, step->pass, now);
     changed |= has_passed;
+    changed |= step->enter && set_limit(record, step->enter);
     changed |= grant(record, now, floor, notify);
     if (has_passed)
         note_look(notify, record);
@@ -522,7 +545,7 @@ record_verdict record_judge(const hf_record *record, const hf_enter *enter)
     if (entry)
         return record_position(record, entry) ? RECORD_WAITS : RECORD_HOLDS;
     bool is_free = record->holders + record->queued == 0;
-    if (!is_free && record->limit != enter->limit)
+    if (!is_free && record->limit != enter->limit && !may_set_limit(record, enter))
         return RECORD_LIMIT;
     if (enter->try_only)
         return is_free ? RECORD_GONE : RECORD_HELD;

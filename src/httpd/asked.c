@@ -8,26 +8,37 @@
 
 #define WAIT_MOST_MS INT64_C(86400000)
 
+typedef enum value_kind { STRING, NUMBER, YES_OR_NO } value_kind;
+
 static const struct field {
     const char *name;
-    bool is_number;
-} fields[] = {{"mode", false},  {"permits", true}, {"limit", true}, {"wait_ms", true},
-              {"ttl_ms", true}, {"why", false},    {"owner", false}};
+    value_kind kind;
+} fields[] = {{"mode", STRING},    {"permits", NUMBER}, {"limit", NUMBER}, {"set_limit", YES_OR_NO},
+              {"wait_ms", NUMBER}, {"ttl_ms", NUMBER},  {"why", STRING},   {"owner", STRING}};
 #define N_FIELDS (sizeof fields / sizeof *fields)
+
+static bool is_of(value_kind kind, const json_t *value)
+{
+    return kind == NUMBER   ? json_is_integer(value)
+           : kind == STRING ? json_is_string(value)
+                            : json_is_boolean(value);
+}
 
 static hf_code check_field(const char *name, const json_t *value, hf_error *err)
 {
     for (size_t i = 0; i < N_FIELDS; i++) {
         if (strcmp(name, fields[i].name) != 0)
             continue;
-        if (fields[i].is_number ? json_is_integer(value) : json_is_string(value))
+        static const char *const kinds[] = {"a string", "a whole number", "true or false"};
+        if (is_of(fields[i].kind, value))
             return HF_OK;
-        return fail(err, HF_INVALID, "%s is to be %s", name,
-                    fields[i].is_number ? "a whole number" : "a string");
+        return fail(err, HF_INVALID, "%s is to be %s", name, kinds[fields[i].kind]);
     }
-    return fail(err, HF_INVALID,
-                "there is no %.100s; there are mode, permits, limit, wait_ms, ttl_ms, why, owner",
-                name);
+    return fail(
+        err, HF_INVALID,
+        "there is no %.100s; there are mode, permits, limit, set_limit, wait_ms, ttl_ms, why, "
+        "owner",
+        name);
 }
 
 static hf_code check_fields(json_t *body, hf_error *err)
@@ -75,16 +86,17 @@ static hf_code read_options(asked *a, hf_error *err)
     const char *said = text_of(a, "mode"), *mode = said ? said : "exclusive";
     hf_code code = check_values(a, mode, err);
     int64_t wait_ms = number_of(a, "wait_ms");
-    a->options =
-        (hf_lease_options){.struct_size = sizeof a->options,
-                           .lock = {.struct_size = sizeof a->options.lock,
-                                    .mode = strcmp(mode, "shared") ? HF_EXCLUSIVE : HF_SHARED,
-                                    .permits = count_of(a, "permits"),
-                                    .limit = count_of(a, "limit"),
-                                    .wait_ms = wait_ms ? wait_ms : HF_TRY,
-                                    .why = text_of(a, "why")},
-                           .ttl_ms = number_of(a, "ttl_ms"),
-                           .owner = text_of(a, "owner")};
+    a->options = (hf_lease_options){
+        .struct_size = sizeof a->options,
+        .lock = {.struct_size = sizeof a->options.lock,
+                 .mode = strcmp(mode, "shared") ? HF_EXCLUSIVE : HF_SHARED,
+                 .permits = count_of(a, "permits"),
+                 .limit = count_of(a, "limit"),
+                 .sets_limit = json_is_true(json_object_get(a->body, "set_limit")),
+                 .wait_ms = wait_ms ? wait_ms : HF_TRY,
+                 .why = text_of(a, "why")},
+        .ttl_ms = number_of(a, "ttl_ms"),
+        .owner = text_of(a, "owner")};
     return code;
 }
 

@@ -70,6 +70,13 @@ class Acquire(cli.Case):
         self.check(75, "acquire", "-n", "a")
         self.check(75, "acquire", "-n", "--permits", "1", "--limit", "2", "b")
 
+    def test_a_limit_is_set_anew(self):
+        self.take("--permits", "1", "--limit", "1", "a")
+        refused = self.check(65, "acquire", "-w", "9s", "--permits", "1", "--limit", "2", "a")
+        self.assertIn("--set-limit", refused.err)
+        self.check(0, "run", "-n", "--permits", "1", "--limit", "2", "--set-limit", "a", "--", "true")
+        self.assertEqual(self.json("show", "a", "--json")["limit"], 2)
+
     def test_verbose_tells_of_the_wait(self):
         lease = self.take("a")["lease"]
         for words in ([], ["--for", "1h"]):

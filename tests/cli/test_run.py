@@ -95,6 +95,7 @@ class Usage(cli.Case):
             ("exclude each other", "run", "-s", "-x", "x", "--", "true"),
             ("belong together", "run", "--permits", "1", "x", "--", "true"),
             ("belong together", "run", "--limit", "1", "x", "--", "true"),
+            ("--set-limit goes with", "run", "--set-limit", "x", "--", "true"),
             ("neither shared", "run", "-s", "--permits", "1", "--limit", "2", "x", "--", "true"),
             ("which election", "elect", "--", "true"),
             ("which election", "elect", "--print"),

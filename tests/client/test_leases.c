@@ -170,6 +170,23 @@ static void test_a_break_follows_to_the_lease(void **state)
 
 /* ---- A break, and a repeat ---- */
 
+/* Another program says meanwhile that there are three permits. */
+static void test_a_repeat_finds_its_lease_though_the_limit_was_set_anew(void **state)
+{
+    (void)state;
+    hf_client *client = open_client("memory:key-limit", 10000);
+    hf_lease_options two = {.key = "k", .lock = {.permits = 1, .limit = 2}};
+    hf_lease lease, other, repeated;
+    assert_int_equal(acquire(client, &two, &lease), HF_OK);
+    hf_lease_options three = {.lock = {.permits = 1, .limit = 3, .sets_limit = true}};
+    assert_int_equal(acquire(client, &three, &other), HF_OK);
+    assert_int_equal(acquire(client, &two, &repeated), HF_OK);
+    assert_string_equal(repeated.id, lease.id);
+    two.lock = (hf_lock_options){.permits = 0};
+    assert_int_equal(acquire(client, &two, &repeated), HF_KEY_REUSED);
+    hf_close(client);
+}
+
 static void test_a_repeat_does_not_renew_what_is_asked_for(void **state)
 {
     (void)state;
@@ -607,6 +624,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_of_two_that_hold_one_becomes_the_lease),
         cmocka_unit_test(test_a_break_follows_to_the_lease),
+        cmocka_unit_test(test_a_repeat_finds_its_lease_though_the_limit_was_set_anew),
         cmocka_unit_test(test_a_repeat_does_not_renew_what_is_asked_for),
         cmocka_unit_test(test_a_call_that_fails_takes_no_lease_out),
         cmocka_unit_test(test_an_insert_without_an_answer_is_found),

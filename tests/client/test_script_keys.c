@@ -46,13 +46,14 @@ static void test_a_refused_limit_may_be_its_leases(void **state)
     stage_forget();
     first.options.lock = (hf_lock_options){.permits = 1, .limit = 2, .wait_ms = HF_TRY};
     play(lease_x, &first, 500);
-    stage_expect("100 a look at 1 sessions\n"
-                 "100 a begin\n"
-                 "100 a x: enter-or-not 1\n"
-                 "100 a look at 1 sessions, trusting\n"
-                 "100 a look at 1 sessions\n"
-                 "100 leased first: HF_LIMIT: x is in use with a limit of 3, not with a limit of "
-                 "2: all users of a lock must give the same limit, or none\n");
+    stage_expect(
+        "100 a look at 1 sessions\n"
+        "100 a begin\n"
+        "100 a x: enter-or-not 1\n"
+        "100 a look at 1 sessions, trusting\n"
+        "100 a look at 1 sessions\n"
+        "100 leased first: HF_LIMIT: x is in use with a limit of 3, not with a limit of "
+        "2: all users of a lock must give the same limit, or set it (sets_limit, --set-limit)\n");
     play(close_part, &x, 100);
     stage_end();
 }

@@ -394,7 +394,7 @@ static void test_a_key_is_for_the_same_only(void **state)
         {.owner = ""},
         {.owner = "shop"},
         {.lock.mode = HF_SHARED},
-        {.lock = {.permits = 1, .limit = 2}},
+        {.lock = {.permits = 2, .limit = 2}},
         {.lock = {.permits = 2, .limit = 3}},
         {.lock = {.permits = 1, .limit = 3}},
         {.lock = {.permits = 1, .limit = 3, .why = "audit"}},

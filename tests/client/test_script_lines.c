@@ -318,7 +318,7 @@ static void test_who_does_not_wait_in_line(void **state)
                  "2000 a x: enter 1\n"
                  "2000 a x: enter-or-not 1\n"
                  "2000 a is told HF_LIMIT: x is in use with no limit (as a mutex), not with a "
-                 "limit of 2: all users of a lock must give the same limit, or none\n"
+                 "limit of 2: all users of a lock must give a limit, or none\n"
                  "2300 a x: leave=3\n"
                  "2300 released one: yes\n"
                  "2300 a hears a grant\n"

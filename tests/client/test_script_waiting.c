@@ -180,7 +180,7 @@ static void test_limits_that_disagree(void **state)
                  "0 b x: enter-or-not 1\n"
                  "0 b look at 1 sessions, trusting\n"
                  "0 b is told HF_LIMIT: x is in use with no limit (as a mutex), not with a limit "
-                 "of 2: all users of a lock must give the same limit, or none\n");
+                 "of 2: all users of a lock must give a limit, or none\n");
     waits.options.wait_ms = 0;
     play(take_part, &waits, 5000);
     stage_expect("0 b x: enter 1\n"
@@ -197,20 +197,20 @@ static void test_limits_that_disagree(void **state)
                  "3333 b beat, seen 1, waits\n"
                  "3433 b look at 1 sessions\n"
                  "3433 b is told HF_LIMIT: x is in use with no limit (as a mutex), not with a "
-                 "limit of 2: all users of a lock must give the same limit, or none\n");
+                 "limit of 2: all users of a lock must give a limit, or none\n");
     waits.options.wait_ms = 300;
     play(take_part, &waits, 1000);
     stage_expect("5000 b x: enter 1\n"
                  "5000 b look at 1 sessions\n"
                  "5300 b is told HF_LIMIT: x is in use with no limit (as a mutex), not with a "
-                 "limit of 2: all users of a lock must give the same limit, or none\n");
+                 "limit of 2: all users of a lock must give a limit, or none\n");
     more = waits, more.client = a;
     play(take_part, &more, 0);
     stage_expect("6000 a x: enter 1\n"
                  "6000 a x: leave-unused\n"
                  "6000 a look at x for sure\n"
                  "6000 a is told HF_LIMIT: x is in use with no limit (as a mutex), not with a "
-                 "limit of 2: all users of a lock must give the same limit, or none\n");
+                 "limit of 2: all users of a lock must give a limit, or none\n");
     end();
 }
 

@@ -95,6 +95,37 @@ static void test_limits_that_disagree_are_both_named(void **state)
     bed_release(bed_acquire(one, name, NULL)); /* idle: any limit is taken */
 }
 
+/* Programs are exchanged one after the other. */
+static void test_a_limit_that_is_set_holds_from_now_on(void **state)
+{
+    (void)state;
+    const char *name = bed_name("set");
+    const hf_lock_options of_1 = {.permits = 1, .limit = 1},
+                          of_2 = {.permits = 1, .limit = 2, .sets_limit = true},
+                          still_1 = {.permits = 1, .limit = 1, .wait_ms = BED_SOON},
+                          again_1 = {.permits = 1, .limit = 1, .wait_ms = 50, .sets_limit = true};
+    hf_lock *first = bed_acquire(one, name, &of_1), *second = bed_acquire(two, name, &of_2);
+    hf_lock *other = NULL;
+    hf_error err;
+    assert_code(HF_LIMIT, hf_lock_acquire(one, name, &still_1, &other, &err), &err);
+    assert_contains(err.text, "--set-limit");
+    assert_code(HF_TIMEOUT, hf_lock_acquire(one, name, &again_1, &other, &err), &err);
+    bed_release(first);
+    assert_code(HF_TIMEOUT, hf_lock_acquire(one, name, &again_1, &other, &err), &err);
+    bed_release(second);
+    bed_release(bed_acquire(one, name, &again_1));
+}
+
+static void test_a_limit_of_no_semaphore_is_not_set(void **state)
+{
+    (void)state;
+    const hf_lock_options wrong = {.sets_limit = true};
+    hf_lock *lock = NULL;
+    hf_error err;
+    assert_code(HF_INVALID, hf_lock_acquire(one, bed_name("set"), &wrong, &lock, &err), &err);
+    assert_contains(err.text, "limit of a semaphore");
+}
+
 /* ---- Names and texts ---- */
 
 static void test_names_that_can_be(void **state)
@@ -583,6 +614,8 @@ int run_client_cases(void)
         CASE_IF(HF_CAN_SHARE, test_k_of_n_permits),
         CASE(test_permits_that_cannot_be),
         CASE_IF(HF_CAN_SHARE, test_limits_that_disagree_are_both_named),
+        CASE_IF(HF_CAN_SHARE, test_a_limit_that_is_set_holds_from_now_on),
+        CASE(test_a_limit_of_no_semaphore_is_not_set),
         CASE_IF(BED_MAKES, test_names_that_can_be),
         CASE(test_names_that_cannot_be),
         CASE(test_texts_have_their_bounds),

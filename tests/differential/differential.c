@@ -137,7 +137,10 @@ static void fill_enter(hf_enter *enter, const hf_record *record, size_t name)
 {
     *enter = (hf_enter){.limit = usual_limit(name) + (percent(5) ? 1 : 0),
                         .queue_max = percent(95) ? 6 : 1,
-                        .try_only = percent(25)};
+                        .try_only = percent(25),
+                        .sets_limit = percent(30)};
+    if (enter->sets_limit && percent(50))
+        enter->limit = 1 + (int32_t)below(5);
     if (percent(30))
         enter->number = 1 + (int64_t)below((size_t)record->given + 3);
     enter->wants_number = !enter->number && !enter->try_only && percent(50);
@@ -229,11 +232,11 @@ static void print_step(const random_step *r)
     id_write(r->enter.entry.ticket, hex);
     printf("    enter %s permits %d limit %d queue_max %d wants %d nested %d number %lld skips %d "
            "from %lld "
-           "try %d yields %d block %d\n",
+           "try %d yields %d block %d sets_limit %d\n",
            hex, (int)r->enter.entry.permits, (int)r->enter.limit, (int)r->enter.queue_max,
            (int)r->enter.wants_number, (int)r->enter.is_nested, (long long)r->enter.number,
            (int)r->enter.skips, (long long)r->enter.reached, (int)r->enter.try_only,
-           (int)r->enter.entry.yields, (int)r->enter.entry.block);
+           (int)r->enter.entry.yields, (int)r->enter.entry.block, (int)r->enter.sets_limit);
 }
 
 static bool keep(void *ctx, const hf_record *record)

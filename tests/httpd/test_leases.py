@@ -203,6 +203,14 @@ class Leases(serving.Case):
         self.assertEqual(service.acquire("pool", permits=2, limit=3).status, 409)
         self.lease(service, "pool", permits=1, limit=3)
 
+    @needs("share")
+    def test_a_limit_is_set_anew(self):
+        service = self.serve()
+        self.lease(service, "pool", permits=1, limit=1)
+        self.check_problem(service.acquire("pool", set_limit=True), 400, "HF_INVALID", "limit of a semaphore")
+        self.lease(service, "pool", permits=1, limit=2, set_limit=True)
+        self.assertEqual(service.get("/v1/locks/pool").json["limit"], 2)
+
     if "share" not in CAN:
         def test_what_the_protocol_lacks_is_refused(self):
             service = self.serve()
@@ -301,6 +309,7 @@ class Leases(serving.Case):
         for body, said in (('{"wait_ms": "5"}', "^wait_ms is to be a whole number"),
                            ('{"why": 5}', "^why is to be a string"), ("[]", "no object"),
                            ('{"wait": 5}', "^there is no wait; there are mode, permits"),
+                           ('{"set_limit": 1}', "^set_limit is to be true or false"),
                            ('{"ttl_ms": 0}', "ttl_ms is from 1000"),
                            ('{"permits": 9999999999999, "limit": 2}', "permits")):
             self.check_problem(service.call("POST", "/v1/locks/x", body=body, headers=kind), 400,

@@ -157,7 +157,7 @@ static void choose(user *u)
     bool counts = u->name == SEMAPHORE;
     u->options = (hf_lease_options){.owner = u->owner, .key = sim_chance(700) ? u->key : NULL};
     if (counts)
-        u->options.lock.permits = 1 + (int32_t)sim_below(2), u->options.lock.limit = 3;
+        sim_count(&u->options.lock);
     else if (sim_chance(400))
         u->options.lock.mode = HF_SHARED;
     u->permits = counts                              ? u->options.lock.permits

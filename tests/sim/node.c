@@ -129,13 +129,21 @@ static const char *actor_of(const worker *w)
     return actors[i < CHILDREN ? i % WORKERS : i - WORKERS];
 }
 
+/* A limit that others may have set otherwise. No more than 3 are ever held. */
+void sim_count(hf_lock_options *options)
+{
+    options->permits = 1 + (int32_t)sim_below(2);
+    options->limit = 2 + (int32_t)sim_below(2);
+    options->sets_limit = true;
+}
+
 static void choose(worker *w, hf_lock_options *options)
 {
     w->name = (int)sim_below(PLAIN_NAMES);
     bool counts = w->name == SEMAPHORE;
     *options = (hf_lock_options){.on_lost = sim_chance(500) ? lost : NULL, .actor = actor_of(w)};
     if (counts)
-        options->permits = 1 + (int32_t)sim_below(2), options->limit = 3;
+        sim_count(options);
     else if (sim_chance(300))
         options->mode = HF_SHARED;
     else if (sim_chance(300))
@@ -434,7 +442,7 @@ static void take(void *arg)
     hf_lock_options options = {.wait_ms = t->wait_ms};
     hf_lock *lock;
     if (t->name == SEMAPHORE)
-        options.permits = options.limit = 3;
+        options.permits = options.limit = 3, options.sets_limit = true;
     t->code = attempt(&w, &options, &lock);
     if (!t->code) {
         hf_lock_release(lock, NULL);

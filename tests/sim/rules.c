@@ -18,6 +18,7 @@ typedef struct history {
     size_t queued;
     hf_id held[HF_ENTRIES_MAX];
     size_t holders;
+    int32_t limit;
     hf_id left[LEFT];
     size_t n_left;
 } history;
@@ -102,8 +103,9 @@ static void look_at_queues(queues *q)
 
 static bool can_go_on(const wait *s, const queues *q)
 {
-    const hf_enter *enter = &s->attempt->request.enter;
-    return s->place == q->first[s->name] && q->held[s->name] + enter->entry.permits <= enter->limit;
+    const hf_entry *entry = &s->attempt->request.enter.entry;
+    return s->place == q->first[s->name] &&
+           q->held[s->name] + entry->permits <= histories[s->name].limit;
 }
 
 /* Takes out those that can go on; whether there were any. */
@@ -255,12 +257,16 @@ static void check_left(const history *h, const hf_record *after)
             sim_violation("P4: a ticket of %s whose leave was acknowledged is back", after->name);
 }
 
-static void check_permits(const hf_record *after)
+/* Those that held when a lower limit was set go on. */
+static void check_permits(const history *h, const hf_step *step, const hf_record *after)
 {
     int64_t sum = 0;
-    for (size_t i = 0; i < after->holders; i++)
+    bool any = false;
+    for (size_t i = 0; i < after->holders; i++) {
         sum += after->entries[i].permits;
-    if (sum > after->limit)
+        any |= is_new(h, step, &after->entries[i]);
+    }
+    if (any && sum > after->limit)
         sim_violation("P2: %s has granted more than its limit", after->name);
 }
 
@@ -295,6 +301,7 @@ static void remember(history *h, const hf_record *after)
         h->queue[i] = after->entries[after->holders + i].ticket;
     h->holders = after->holders;
     h->queued = after->queued;
+    h->limit = after->limit;
 }
 
 void rules_check_step(const char *name, const hf_step *step, const hf_record *after)
@@ -306,7 +313,7 @@ void rules_check_step(const char *name, const hf_step *step, const hf_record *af
         check_tokens(h, step, after);
         check_clock(after);
         check_order(h, step, after);
-        check_permits(after);
+        check_permits(h, step, after);
         check_left(h, after);
         check_once(after);
         tell_breaks(h, step, after);

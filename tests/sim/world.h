@@ -133,6 +133,8 @@ hf_code node_take(node *node, int name,
 /* leases.c */
 void leases_begin(void);
 void leases_done(void);
+/* Fills in permits and limit of a semaphore (node.c). */
+void sim_count(hf_lock_options *options);
 /* What users believe they hold of each lock, and its limit. */
 void leases_add(int64_t sum[NAMES], int32_t limit[NAMES]);
 bool leases_believe(hf_id ticket); /* a user does, in that lease */

@@ -166,7 +166,7 @@ static void test_what_is_wrong_is_named(void **state)
     static const char *const bodies[][2] = {
         {"nonsense", "the body is no JSON: "},
         {"[]", "the body is no object"},
-        {"{\"nix\":1}", "there is no nix; there are mode, permits, limit, wait_ms"},
+        {"{\"nix\":1}", "there is no nix; there are mode, permits, limit, set_limit"},
         {"{\"mode\":1}", "mode is to be a string"},
         {"{\"why\":1}", "why is to be a string"},
         {"{\"owner\":1}", "owner is to be a string"},

@@ -405,6 +405,88 @@ static void test_a_limit_is_adopted_only_when_idle(void **state)
     assert_int_equal(record->limit, 4);
 }
 
+static hf_enter setter(unsigned n, int32_t permits, int32_t limit)
+{
+    hf_enter enter = entrant(n, permits);
+    enter.limit = limit;
+    enter.sets_limit = true;
+    return enter;
+}
+
+static void test_a_higher_limit_lets_in_those_that_wait_first(void **state)
+{
+    hf_record *record = *state;
+    enter_as(record, setter(1, 2, 2));
+    assert_int_equal(enter_as(record, setter(2, 1, 2)), RECORD_WAITS);
+    assert_int_equal(enter_as(record, setter(3, 1, 3)), RECORD_WAITS);
+    assert_int_equal(record->limit, 3);
+    assert_true(holds(record, 2));
+    assert_int_equal(enter_as(record, setter(4, 1, 4)), RECORD_WAITS);
+    assert_true(holds(record, 3));
+    assert_int_equal(enter_as(record, setter(5, 2, 9)), RECORD_HOLDS);
+    assert_true(holds(record, 4));
+}
+
+static void test_a_lower_limit_leaves_the_holders(void **state)
+{
+    hf_record *record = *state;
+    for (unsigned n = 1; n <= 3; n++)
+        assert_int_equal(enter_as(record, setter(n, 1, 3)), RECORD_HOLDS);
+    assert_int_equal(enter_as(record, setter(4, 1, 1)), RECORD_WAITS);
+    assert_int_equal(record->limit, 1);
+    leave(record, 1);
+    leave(record, 2);
+    assert_int_equal(record->holders, 1);
+    leave(record, 3);
+    assert_true(holds(record, 4));
+}
+
+static void test_a_try_that_is_refused_sets_the_limit_all_the_same(void **state)
+{
+    hf_record *record = *state;
+    enter_as(record, setter(1, 1, 2));
+    enter_as(record, setter(2, 1, 2));
+    hf_enter attempt = setter(3, 1, 1);
+    attempt.try_only = true;
+    assert_int_equal(enter_as(record, attempt), RECORD_HELD);
+    assert_int_equal(record->limit, 1);
+}
+
+static void test_no_limit_is_set_below_what_one_wants_that_waits(void **state)
+{
+    hf_record *record = *state;
+    enter_as(record, setter(1, 1, 3));
+    assert_int_equal(enter_as(record, setter(2, 3, 3)), RECORD_WAITS);
+    hf_enter two = setter(3, 1, 2);
+    assert_false(step(record, (hf_step){.enter = &two}));
+    assert_int_equal(record_judge(record, &two), RECORD_LIMIT);
+    assert_int_equal(record->limit, 3);
+}
+
+static void test_a_mutex_becomes_no_semaphore_in_use(void **state)
+{
+    hf_record *record = *state;
+    enter(record, 1, ALL);
+    hf_enter two = setter(2, 1, 2);
+    assert_false(step(record, (hf_step){.enter = &two}));
+    assert_int_equal(record_judge(record, &two), RECORD_LIMIT);
+    leave(record, 1);
+    assert_int_equal(enter_as(record, two), RECORD_HOLDS);
+    hf_enter mutex = setter(3, ALL, ALL);
+    assert_false(step(record, (hf_step){.enter = &mutex}));
+    assert_int_equal(record->limit, 2);
+}
+
+static void test_a_repeat_sets_no_limit(void **state)
+{
+    hf_record *record = *state;
+    hf_enter two = setter(1, 1, 2);
+    enter_as(record, two);
+    enter_as(record, setter(2, 1, 3));
+    assert_false(step(record, (hf_step){.enter = &two}));
+    assert_int_equal(record->limit, 3);
+}
+
 static void test_permits_above_the_limit_change_nothing(void **state)
 {
     hf_record *record = *state;
@@ -446,6 +528,12 @@ int main(void)
         CASE(test_a_writer_comes_in_behind_a_thousand_readers),
         CASE(test_no_more_than_a_thousand_entries),
         CASE(test_a_limit_is_adopted_only_when_idle),
+        CASE(test_a_higher_limit_lets_in_those_that_wait_first),
+        CASE(test_a_lower_limit_leaves_the_holders),
+        CASE(test_a_try_that_is_refused_sets_the_limit_all_the_same),
+        CASE(test_no_limit_is_set_below_what_one_wants_that_waits),
+        CASE(test_a_mutex_becomes_no_semaphore_in_use),
+        CASE(test_a_repeat_sets_no_limit),
         CASE(test_permits_above_the_limit_change_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -78,7 +78,8 @@ static void draw_enter(struct draw *draw, const hf_record *record, uint64_t *ran
                                        .block = (int32_t)below(random, 4)},
                              .limit = limit,
                              .queue_max = 12,
-                             .try_only = below(random, 4) == 0};
+                             .try_only = below(random, 4) == 0,
+                             .sets_limit = below(random, 3) == 0};
     if (below(random, 3) == 0 && !draw->enter.try_only) {
         draw->enter.number = below(random, (unsigned)record->given + 2);
         draw->enter.wants_number = !draw->enter.number;
@@ -151,7 +152,7 @@ static bool is_same_entry(const hf_entry *a, const hf_entry *b)
            a->granted_at.ms == b->granted_at.ms && a->number == b->number;
 }
 
-/* I1: never more permits than the limit; I2: a waiter has no token, and holders' tokens rise; I3:
+/* I2: a waiter has no token, and holders' tokens rise; I3:
  * the head waits only because it does not fit. */
 static void check_shape(const hf_record *record)
 {
@@ -161,7 +162,6 @@ static void check_shape(const hf_record *record)
         assert_true(record->entries[i].token > token);
         token = record->entries[i].token;
     }
-    assert_true(sum <= record->limit);
     assert_true(token <= record->token);
     for (size_t i = 0; i < record->queued; i++)
         assert_int_equal(record->entries[record->holders + i].token, 0);
@@ -302,8 +302,35 @@ static void check_entrant(const hf_record *after, const struct draw *draw)
     assert_int_equal(verdict == RECORD_HOLDS || verdict == RECORD_WAITS, entry != NULL);
     if (verdict == RECORD_LIMIT)
         assert_int_not_equal(after->limit, enter->limit);
+    bool may_set =
+        enter->sets_limit && after->limit != enter->limit; /* since one has been granted */
     if (verdict == RECORD_GONE)
-        assert_true(enter->entry.permits > enter->limit || !id_is_zero(enter->replaces));
+        assert_true(enter->entry.permits > enter->limit || !id_is_zero(enter->replaces) || may_set);
+}
+
+static bool was_holder(const hf_record *before, hf_id ticket)
+{
+    for (size_t i = 0; i < before->holders; i++)
+        if (id_equal(before->entries[i].ticket, ticket))
+            return true;
+    return false;
+}
+
+/* I1: whatever the limit was before, no grant exceeds it. I7: only one that sets it changes it in
+ * use, and from one semaphore's to another's. */
+static void check_limit(const hf_record *before, const hf_record *after, const struct draw *draw)
+{
+    int64_t sum = 0;
+    bool any = false;
+    for (size_t i = 0; i < after->holders; i++) {
+        sum += after->entries[i].permits;
+        any |= !was_holder(before, after->entries[i].ticket);
+    }
+    assert_true(!any || sum <= after->limit);
+    bool is_used = after->holders + after->queued > 1; /* by more than the entrant */
+    assert_true(after->limit == before->limit || draw->step.enter);
+    assert_true(after->limit == before->limit || !is_used || draw->enter.sets_limit ||
+                draw->step.n_leaves + draw->step.n_deaths > 0);
 }
 
 static void one_step(hf_record *record, struct draw *draw, uint64_t *random)
@@ -314,6 +341,7 @@ static void one_step(hf_record *record, struct draw *draw, uint64_t *random)
     bool changed = record_step(record, &draw->step, draw->now, draw->floor);
     check_shape(record);
     check_no_ticket_twice(record);
+    check_limit(&before, record, draw);
     check_order(&before, record, draw);
     check_tokens(&before, record, draw);
     check_notify(&before, record, draw);

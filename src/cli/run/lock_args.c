@@ -4,7 +4,7 @@
 
 #include "cli/settings/value.h"
 
-enum { KEY_PERMITS = 5000, KEY_LIMIT };
+enum { KEY_PERMITS = 5000, KEY_LIMIT, KEY_SET_LIMIT };
 
 static const struct argp_option list[] = {
     {"no-wait", 'n', NULL, 0, "give up at once if it is held", 0},
@@ -16,6 +16,8 @@ static const struct argp_option list[] = {
     {"exclusive", 'x', NULL, 0, "hold it alone; the default", 0},
     {"permits", KEY_PERMITS, "K", 0, "a semaphore: take K permits ...", 0},
     {"limit", KEY_LIMIT, "N", 0, "... of N", 0},
+    {"set-limit", KEY_SET_LIMIT, NULL, 0,
+     "N holds from now on, also where the semaphore is in use with another limit", 0},
     {"conflict-exit-code", 'E', "CODE", 0, "the exit status if it was not acquired; default 75", 0},
     {NULL, 0, NULL, 0, NULL, 0},
 };
@@ -28,6 +30,8 @@ static void check_usage(const lock_args *args, struct argp_state *state)
         argp_error(state, "-s and -x exclude each other");
     if (!args->permits != !args->limit)
         argp_error(state, "--permits and --limit belong together");
+    if (args->sets_limit && !args->limit)
+        argp_error(state, "--set-limit goes with --permits and --limit");
     if (args->permits && (args->is_shared || args->is_exclusive))
         argp_error(state, "a semaphore (--permits) is neither shared nor exclusive");
 }
@@ -41,6 +45,9 @@ static error_t parse_value(int key, char *arg, struct argp_state *state)
         return 0;
     case KEY_LIMIT:
         args->limit = (int32_t)value_number("--limit", arg, 1, HF_LIMIT_RW - 1);
+        return 0;
+    case KEY_SET_LIMIT:
+        args->sets_limit = true;
         return 0;
     case 'E':
         args->refused_status = (int)value_number("-E", arg, args->least_status, 255);

@@ -12,10 +12,10 @@
 
 typedef struct lock_args {
     hf_mode mode;
-    int32_t permits, limit;                          /* 0: no semaphore */
-    int64_t wait_ms;                                 /* as in hf_lock_options */
-    int refused_status, least_status;                /* -E, and the least that it may be */
-    bool has_try, has_wait, is_shared, is_exclusive; /* said */
+    int32_t permits, limit;           /* 0: no semaphore */
+    int64_t wait_ms;                  /* as in hf_lock_options */
+    int refused_status, least_status; /* -E, and the least that it may be */
+    bool has_try, has_wait, is_shared, is_exclusive, sets_limit; /* said */
 } lock_args;
 
 #define LOCK_ARGS_DEFAULT                                                                          \

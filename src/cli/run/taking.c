@@ -51,6 +51,7 @@ static hf_code take(taking *t)
         .mode = p->lock_args.mode,
         .permits = p->lock_args.permits,
         .limit = p->lock_args.limit,
+        .sets_limit = p->lock_args.sets_limit,
         .wait_ms = p->lock_args.wait_ms,
         .why = p->why,
         .lock_session = p->lock_session,

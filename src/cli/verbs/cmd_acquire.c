@@ -152,6 +152,7 @@ static hf_code take(request *req, hf_client *client, hf_error *err)
                                 .lock = {.mode = req->lock_args.mode,
                                          .permits = req->lock_args.permits,
                                          .limit = req->lock_args.limit,
+                                         .sets_limit = req->lock_args.sets_limit,
                                          .wait_ms = req->lock_args.wait_ms,
                                          .why = req->why,
                                          .on_wait = terminal_shows_waits() ? show_wait : NULL},

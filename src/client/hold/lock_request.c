@@ -35,6 +35,7 @@ void lock_request_set_permits(hf_enter *enter, const hf_lock_options *options)
 {
     bool counts = options->permits > 0;
     enter->limit = counts ? options->limit : HF_LIMIT_RW;
+    enter->sets_limit = options->sets_limit;
     enter->entry.permits = counts ? options->permits : options->mode == HF_SHARED ? 1 : HF_LIMIT_RW;
 }
 

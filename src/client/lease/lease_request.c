@@ -130,6 +130,12 @@ static hf_code check_session(const lease_request *r, hf_error *err)
     return HF_OK;
 }
 
+/* That of a semaphore may have been set anew since. */
+static bool is_limit_like(int32_t asked, int32_t present)
+{
+    return (asked == HF_LIMIT_RW) == (present == HF_LIMIT_RW);
+}
+
 hf_code lease_request_check(const lease_request *r, hf_error *err)
 {
     hf_enter asked = {.limit = 0};
@@ -137,7 +143,7 @@ hf_code lease_request_check(const lease_request *r, hf_error *err)
     lock_request_set_permits(&asked, options);
     if (r->options->ttl_ms && r->options->ttl_ms != r->view.holder.ttl_ms)
         return lease_request_reused(r, "ttl", err);
-    if (asked.entry.permits != r->view.holder.permits || asked.limit != r->view.limit)
+    if (asked.entry.permits != r->view.holder.permits || !is_limit_like(asked.limit, r->view.limit))
         return lease_request_reused(r, "mode, number of permits, or limit", err);
     if (!lease_request_suits_why(r, r->view.holder.why))
         return lease_request_reused(r, "reason (why)", err);

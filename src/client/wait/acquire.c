@@ -19,6 +19,9 @@ static hf_code check_mode(const hf_lock_options *options, hf_error *err)
 
 static hf_code check_permits(const hf_lock_options *options, hf_error *err)
 {
+    if (options->sets_limit && (!options->limit || options->limit == HF_LIMIT_RW))
+        return error_set(err, HF_INVALID,
+                         "sets_limit (--set-limit, set_limit) needs the limit of a semaphore");
     if (!options->permits && !options->limit)
         return HF_OK;
     if (options->permits < 1 || options->limit < 1)

@@ -178,13 +178,17 @@ static const char *limit_text(int32_t limit, char out[40])
 
 hf_mono attempt_refuse_limit(struct attempt *attempt, hf_mono now)
 {
-    char used[40], wanted[40];
-    error_set(
-        &attempt->err, HF_LIMIT,
-        "%.128s is in use with %s, not with %s: all users of a lock must give the same limit, "
-        "or none",
-        attempt->request.name, limit_text(attempt->ahead.record.limit, used),
-        limit_text(attempt->request.enter.limit, wanted));
+    const hf_enter *enter = &attempt->request.enter;
+    int32_t used = attempt->ahead.record.limit;
+    char of_all[40], wanted[40];
+    error_set(&attempt->err, HF_LIMIT, "%.128s is in use with %s, not with %s: %s",
+              attempt->request.name, limit_text(used, of_all), limit_text(enter->limit, wanted),
+              used == HF_LIMIT_RW || enter->limit == HF_LIMIT_RW
+                  ? "all users of a lock must give a limit, or none"
+              : enter->sets_limit
+                  ? "one that waits wants more permits than that"
+                  : "all users of a lock must give the same limit, or set it (sets_limit, "
+                    "--set-limit)");
     return attempt_give_up(attempt, HF_LIMIT, now);
 }
 

@@ -52,6 +52,13 @@ static pipeline_enter kind_of(const hf_enter *enter)
     return enter->wants_number ? PIPELINE_WANTS_NUMBER : PIPELINE_WAITS;
 }
 
+/* What may_set_limit() asks of the entrant alone. */
+static bool sets_limit(const hf_enter *enter)
+{
+    return enter->sets_limit && enter->limit < HF_LIMIT_RW &&
+           enter->entry.permits <= enter->limit && id_is_zero(enter->replaces);
+}
+
 static pipeline_variant variant_of(const hf_step *step, pipeline_clock clock)
 {
     pipeline_variant v = {.enter = kind_of(step->enter),
@@ -60,7 +67,8 @@ static pipeline_variant variant_of(const hf_step *step, pipeline_clock clock)
                           .has_last = step->n_deaths > 0,
                           .has_change = step->change && step->change->permits > 0,
                           .has_pass = step->pass != NULL,
-                          .has_block = step->enter && step->enter->entry.block > 1};
+                          .has_block = step->enter && step->enter->entry.block > 1,
+                          .sets_limit = step->enter && sets_limit(step->enter)};
     if (step->n_leaves + step->n_deaths > 0)
         v.edit = pipeline_is_single(step) ? PIPELINE_EDITS_ONE : PIPELINE_EDITS_MANY;
     for (size_t i = 0; i < step->n_leaves; i++)
@@ -74,7 +82,8 @@ static size_t index_of(pipeline_variant v)
 {
     return (size_t)v.edit | (size_t)v.enter << 2 | (size_t)v.floor << 5 | (size_t)v.has_now << 7 |
            (size_t)v.has_last << 8 | (size_t)v.has_used << 9 | (size_t)v.has_change << 10 |
-           (size_t)v.has_pass << 11 | (size_t)v.has_block << 12 | (size_t)v.has_done << 13;
+           (size_t)v.has_pass << 11 | (size_t)v.has_block << 12 | (size_t)v.has_done << 13 |
+           (size_t)v.sets_limit << 14;
 }
 
 static const bson_t *text_of(pipeline_texts *texts, pipeline_variant v)
@@ -88,7 +97,6 @@ static const bson_t *text_of(pipeline_texts *texts, pipeline_variant v)
 
 void pipeline_init(pipeline_texts *texts)
 {
-    memset(texts->made, 0, sizeof texts->made);
     pthread_mutex_init(&texts->mutex, NULL);
 }
 

@@ -15,7 +15,7 @@ typedef enum pipeline_clock {
     PIPELINE_WALL,    /* the server's clock: a standalone has no cluster time */
 } pipeline_clock;
 
-#define PIPELINE_VARIANTS 16384
+#define PIPELINE_VARIANTS 32768
 
 /* The texts made so far. They contain nothing from outside, so each is made once. */
 typedef struct pipeline_texts {
@@ -23,7 +23,7 @@ typedef struct pipeline_texts {
     bson_t *made[PIPELINE_VARIANTS];
 } pipeline_texts;
 
-void pipeline_init(pipeline_texts *texts);
+void pipeline_init(pipeline_texts *texts); /* all of it is 0 */
 void pipeline_done(pipeline_texts *texts);
 
 /* Appends to `command`, as the array `field`, the pipeline that does to a document what

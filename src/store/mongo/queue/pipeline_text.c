@@ -159,7 +159,7 @@ static const char fold_begins[] =
     "{'n': 0, 'sum': {'$sum': '$$h.permits'}, 'holders': '$$h', 'token': @token,"
     " 'notify': '', 'end': {'$add': [@floor, 1]}}";
 
-static const char head_fits[] = "{'$lte': [{'$add': ['$$value.sum', '$$this.permits']}, '$limit']}";
+static const char head_fits[] = "{'$lte': [{'$add': ['$$value.sum', '$$this.permits']}, @limit]}";
 
 /* If somebody waits, a token was given before, so it may lag behind the floor. */
 static const char next_token[] = "{'$toLong': {'$max': [{'$add': ['$$value.token', 1]}, "
@@ -208,7 +208,7 @@ static const char grant[] =
     "        'holders': '$$fold.holders',"
     "        'queue': {'$slice': ['$$q', '$$fold.n', 1000]},"
     "        'token': '$$fold.token',"
-    "        'notify': @news}]}}}";
+    "        'notify': @news@with_limit}]}}}";
 
 static const char news_of_grants[] = "{'$cond': [{'$eq': ['$$fold.n', 0]}, '$notify',"
                                      "          {'$ltrim': {'input': '$$fold.notify'}}]}";
@@ -232,7 +232,20 @@ static const char with_last[] = ", {'last': '$$last'}";
 static const char with_done[] = ", {'done': '$$done'}";
 
 static const char edit[] =
-    "{'$let': {'vars': {'h': @holders, 'q': @queue@last@done}, 'in': @grant}}";
+    "{'$let': {'vars': {'h': @holders, 'q': @queue@last@done}, 'in': @limit_and_grant}}";
+
+/* ---- set_limit() ---- */
+
+static const char limit_and_grant[] =
+    "{'$let': {'vars': {'limit': {'$cond': [@may_set_limit, '$$x.limit', '$limit']}},"
+    "    'in': @grant}}";
+
+static const char may_set_limit[] =
+    "{'$and': [{'$lt': ['$limit', 1073741824]},"
+    "    {'$not': [{'$in': ['$$x.entry.ticket', {'$concatArrays': ['$$h.ticket', "
+    "'$$q.ticket']}]}]},"
+    "    {'$allElementsTrue': [{'$map': {"
+    "        'input': '$$q', 'in': {'$lte': ['$$this.permits', '$$x.limit']}}}]}]}";
 
 /* ---- admit(): the entrant, judged against the record r ---- */
 
@@ -434,7 +447,7 @@ static const char wall_time[] = /* record_floor_of() */
 
 /* ---- Which parts ---- */
 
-#define PARTS 78
+#define PARTS 82
 
 typedef struct part {
     const char *name, *text;
@@ -496,6 +509,10 @@ static void choose_grant(parts *p, const pipeline_variant *v)
     ADD(p, is_ours);
     ADD(p, odd);
     ADD(p, edit);
+    add(p, "limit_and_grant", v->sets_limit ? limit_and_grant : grant);
+    add(p, "limit", v->sets_limit ? "'$$limit'" : "'$limit'");
+    add(p, "with_limit", v->sets_limit ? ", 'limit': '$$limit'" : "");
+    ADD(p, may_set_limit);
     ADD(p, grant);
     add(p, "news", v->has_pass ? news_of_pass : news_of_grants);
     ADD(p, note_look);
@@ -510,7 +527,7 @@ static void choose_grant(parts *p, const pipeline_variant *v)
 
 static void choose_enter(parts *p, const pipeline_variant *v)
 {
-    bool is_edited = v->edit || v->has_change || v->has_pass;
+    bool is_edited = v->edit || v->has_change || v->has_pass || v->sets_limit;
     bool has_number = v->enter == PIPELINE_HAS_NUMBER, tries = v->enter == PIPELINE_TRIES;
     bool wants_number = v->enter == PIPELINE_WANTS_NUMBER;
     add(p, "before", is_edited ? edited : "'$$ROOT'");

@@ -34,7 +34,7 @@ typedef struct pipeline_variant {
     pipeline_edit edit;
     pipeline_enter enter;
     pipeline_floor floor;
-    bool has_now, has_last, has_used, has_done, has_change, has_pass, has_block;
+    bool has_now, has_last, has_used, has_done, has_change, has_pass, has_block, sets_limit;
 } pipeline_variant;
 
 /* The caller's to destroy. */
