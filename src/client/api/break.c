@@ -95,9 +95,9 @@ static bool took_its_place(const hf_entry *lease, const target *t)
 }
 
 /* An upgrade keeps the time when the entry whose place it took entered. */
-static bool is_its_upgrade(const breaking *b, const hf_entry *alone, const target *t)
+static bool is_its_upgrade(const hf_entry *alone, const target *t)
 {
-    return alone->permits == b->record.limit && alone->token > t->last_token &&
+    return alone->permits == HF_LIMIT_RW && alone->token > t->last_token &&
            alone->since.ms == t->holder.since.ms && id_equal(alone->session, t->holder.session);
 }
 
@@ -108,7 +108,7 @@ static const hf_entry *holder_of(const breaking *b, const target *t)
     const hf_entry *same = record_find(&b->record, t->holder.ticket);
     for (size_t i = 0; i < b->record.holders && !same; i++) {
         const hf_entry *holder = &b->record.entries[i];
-        if (took_its_place(holder, t) || is_its_upgrade(b, holder, t))
+        if (took_its_place(holder, t) || is_its_upgrade(holder, t))
             same = holder;
     }
     return same;

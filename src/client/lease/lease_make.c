@@ -146,7 +146,7 @@ static hf_code look_back(lease_request *r, hf_error *err)
     hf_step_reply reply;
     hf_store *store = r->client->store;
     session_who(&r->view.session, leave.who);
-    bool is_alone = r->view.holder.permits == r->view.limit;
+    bool is_alone = r->view.holder.permits == HF_LIMIT_RW; /* another limit may be raised */
     if (!r->options->key || is_alone)
         return HF_OK;
     hf_code code = lease_request_attend(r, err);
