@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* connections.h: the open connections, and the time by which each client must have sent its request
- * or read its answer. A client that is too slow is cut off. When there are more connections than
- * may be, one without a request makes room: one that is kept alive, or sends a head slowly. */
+/* connections.h: the open connections, and the time by which each client must have sent its first
+ * byte and its request, or read its answer. A client that is too slow is cut off. When there are
+ * more connections than may be, one whose client is waited for makes room (origins.h): one that is
+ * silent, sends its request or reads its answer slowly, or is kept alive. */
 #ifndef HTTPD_CONNECTIONS_H
 #define HTTPD_CONNECTIONS_H
 
@@ -10,24 +11,26 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "httpd/origins.h"
 #include "httpd/peer.h"
 
 typedef struct connection {
     int fd;
-    int64_t deadline_ms; /* 0: none, the service is at work */
-    bool is_idle;        /* no head of a request has arrived since the last answer */
-    bool makes_room;     /* it was cut off for that */
-    peer *peer;          /* NULL: it did not come by a Unix socket */
+    int64_t deadline_ms;      /* 0: none, the service is at work */
+    int64_t first_byte_by_ms; /* 0: it was in time, or the connection is cut off */
+    bool makes_room;          /* it was cut off for that */
+    peer *peer;               /* NULL: it did not come by a Unix socket */
+    origin *origin;           /* constant */
+    idler idle;
     struct connection *next, *previous;
-    struct connection *idle_next, *idle_previous; /* where it is idle */
 } connection;
 
 typedef struct connections {
     pthread_mutex_t mutex;
-    pthread_cond_t closing, quiet; /* no request is being served */
+    pthread_cond_t changed, quiet; /* the latter: no request is being served */
     pthread_t thread;
     connection *first;
-    connection *longest_idle, *latest_idle;
+    origins origins;
     size_t n_connections, n_requests; /* requests that are being served */
     size_t most, n_leaving;           /* that make room */
     uint64_t n_cut;                   /* that ever did */
@@ -41,12 +44,13 @@ bool connections_open(connections *all, size_t most, int64_t patience_ms);
 /* Ends the thread; all connections must be closed. */
 void connections_close(connections *all);
 
-/* Adds a new connection, and lets the one that was idle for longest make room for it if need be;
- * removes one whose descriptor is about to be closed. */
+/* Adds a new connection, and lets another make room for it if need be; removes one whose descriptor
+ * is about to be closed. */
 connection *connections_add(connections *all, int fd);
 void connections_remove(connections *all, connection *one);
 
-/* From now on, the client has patience_ms to send or to read; or the service is at work. */
+/* The request has arrived whole. From now on, the client has patience_ms to read; or the service is
+ * at work. */
 void connections_set_deadline(connections *all, connection *one);
 void connections_clear_deadline(connections *all, connection *one);
 

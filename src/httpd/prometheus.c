@@ -175,7 +175,7 @@ static void tell_now(FILE *out, httpd *service)
     tell_count(out, "holdfast_followers_open", watcher_count_followers(&service->watcher),
                "Event streams.");
     head(out, "holdfast_http_connections_cut_total", "counter",
-         "Connections without a request that made room for others.");
+         "Connections whose clients were waited for, and that made room for others.");
     fprintf(out, "holdfast_http_connections_cut_total %" PRIu64 "\n", counts.cut);
 }
 

@@ -14,6 +14,7 @@ import shutil
 import socket
 import ssl
 import subprocess
+import sys
 import time
 import unittest
 import warnings
@@ -517,20 +518,32 @@ class Limits(serving.Case):
         self.assertEqual(service.call("DELETE", "/v1/locks/x?reason=stuck").status, 200)
 
     def test_idle_connections_make_room(self):
-        """Those that are kept alive, and those that send no head, the longest idle first."""
+        """First those that send no whole head, the longest first; then those that are kept alive."""
         service = self.serve("--max-connections", "3")
         kept = service.connect()
+        self.addCleanup(kept.close)
         kept.request("GET", "/healthz")
         self.assertEqual(kept.getresponse().read(), b"alive\n")
         slow = [self.connect(service) for _ in range(2)]
         for plain in slow:
             plain.sendall(b"GET /healthz HTTP/1.1\r\n")
-        for longest in (kept.sock, slow[0]):
-            another = self.connect(service)
-            another.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
-            self.assertIn(b"alive", another.recv(65536))
+        others = []
+        for longest in (*slow, kept.sock):
+            others.append(self.connect(service))
+            others[-1].sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            self.assertIn(b"alive", others[-1].recv(65536))
             self.assertTrue(self.ended(longest))
-        self.assertGreaterEqual(service.metric("holdfast_http_connections_cut_total"), 2)
+        self.assertGreaterEqual(service.metric("holdfast_http_connections_cut_total"), 3)
+
+    def test_the_first_byte_has_two_seconds(self):
+        service = self.serve("--timeout", "30s")
+        begun = self.connect(service)
+        begun.sendall(b"GET /healthz HTTP/1.1\r\n")
+        start = time.monotonic()
+        self.assertTrue(self.ended(self.connect(service)))
+        self.assertTrue(1.9 < time.monotonic() - start < 20)
+        begun.sendall(b"Host: localhost\r\n\r\n")
+        self.assertIn(b"alive", begun.recv(65536))
 
     def test_more_than_files_may_be_open_at_first(self):
         words = "ulimit -Sn 64; exec \"$@\""
@@ -538,6 +551,8 @@ class Limits(serving.Case):
                                    "127.0.0.1:0"])
         service = serving.Service(running)
         kept = [self.connect(service) for _ in range(100)]
+        for plain in kept:
+            plain.sendall(b"GET")  # else they are cut off before long
         self.assertEqual(service.get("/readyz").status, 200)
         self.assertGreater(service.metric("holdfast_http_connections"), len(kept) - 1)
 
@@ -547,6 +562,59 @@ class Limits(serving.Case):
         running = serving.cli.Running(process)
         self.addCleanup(self.stop, running)
         return running
+
+
+class Silence(serving.Case):
+    """Who opens many connections and keeps the service waiting delays nobody's renewal for long."""
+
+    TTL_S = 10
+    N = 60
+    RENEWALS = 20
+
+    def keep_silent(self, service, how):
+        """Another user of this machine, as far as we may become one."""
+        other = {"user": "nobody", "extra_groups": []} if os.getuid() == 0 else {}
+        with open(os.path.join(serving.HERE, "silence.py")) as script:
+            process = subprocess.Popen([sys.executable, "-", how, str(self.N), str(service.port)], stdin=script,
+                                       stdout=subprocess.PIPE, stderr=subprocess.PIPE, **other)
+        running = serving.cli.Running(process)
+        self.addCleanup(self.stop, running)
+        running.out.expect("all are open\n")
+        return running
+
+    def renew(self, service, lease):
+        """How long it took. Each has a connection of its own."""
+        start = time.monotonic()
+        try:
+            answer = service.call("PUT", "/v1/leases/" + lease)
+        except OSError as error:
+            self.fail("cut off after %.3f s: %s" % (time.monotonic() - start, error))
+        self.assertEqual(answer.status, 200, answer.text)
+        return time.monotonic() - start
+
+    def check_renewals(self, how):
+        service = self.serve("--max-connections", "20")
+        lease = service.acquire("x", ttl_ms=self.TTL_S * 1000).json["lease"]
+        silent = self.keep_silent(service, how)
+        for _ in range(self.RENEWALS):
+            self.assertLess(self.renew(service, lease), self.TTL_S / 2)
+        self.assertGreater(service.metric("holdfast_http_connections_cut_total"), self.N / 2)
+        self.assertIsNone(silent.process.poll())
+
+    def test_who_sends_nothing(self):
+        self.check_renewals("silent")
+
+    def test_who_sends_half_a_head(self):
+        self.check_renewals("half")
+
+    def test_who_sends_no_body(self):
+        self.check_renewals("body")
+
+    def test_who_keeps_its_connections(self):
+        self.check_renewals("kept")
+
+    def test_who_reads_no_answers(self):
+        self.check_renewals("deaf")
 
 
 class Crowds(serving.Case):

@@ -392,7 +392,7 @@ static void test_one_that_does_not_read_is_cut_off(void **state)
     await_deadline(0);
     show(large, N(large));
     for (int i = 1; deadline() != -1; i++)
-        clock_wake(&all->closing, BEGIN_MS + i * (int64_t)SOON_MS);
+        clock_wake(&all->changed, BEGIN_MS + i * (int64_t)SOON_MS);
     close(fd);
 }
 

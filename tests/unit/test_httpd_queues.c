@@ -4,6 +4,7 @@
 #include "unit.h"
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -23,6 +24,9 @@
 #define N(array) (sizeof(array) / sizeof *(array))
 #define BEGIN_MS 1000000
 #define PATIENCE_MS 4000
+#define FIRST_BYTE_MS 2000
+#define GRACE_MS 250
+#define CROWDED_MS 25
 
 /* ---- Threads: which can be made, and whether all are waited for ---- */
 
@@ -276,6 +280,36 @@ static connection *connect_one(size_t i)
     return connections_add(&clients, pair[0]);
 }
 
+static int listener;
+
+/* A client's end of a connection by TCP; accept_one() takes the service's. */
+static int connect_by_port(void)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof at;
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    listener = socket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(bind(listener, (struct sockaddr *)&at, size), 0);
+    assert_int_equal(listen(listener, 1), 0);
+    assert_int_equal(getsockname(listener, (struct sockaddr *)&at, &size), 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&at, size), 0);
+    return fd;
+}
+
+static connection *accept_one(void)
+{
+    int fd = accept(listener, NULL, NULL);
+    assert_true(fd >= 0);
+    close(listener);
+    return connections_add(&clients, fd);
+}
+
+static bool has_ended(int fd)
+{
+    char byte;
+    return recv(fd, &byte, 1, MSG_DONTWAIT) == 0;
+}
+
 static void remove_one(connection *one)
 {
     close(one->fd);
@@ -292,7 +326,7 @@ static void open_some_clients(size_t most)
 {
     memset(&clients, 0, sizeof clients);
     assert_true(connections_open(&clients, most, PATIENCE_MS));
-    clock_await_sleep(&clients.closing);
+    clock_await_sleep(&clients.changed);
 }
 
 static void open_clients(void)
@@ -302,8 +336,13 @@ static void open_clients(void)
 
 static void check_at(int64_t ms)
 {
-    clock_wake(&clients.closing, BEGIN_MS + ms);
-    clock_await_sleep(&clients.closing);
+    clock_wake(&clients.changed, BEGIN_MS + ms);
+    clock_await_sleep(&clients.changed);
+}
+
+static void pass_grace(void)
+{
+    clock_set(clock_get() + GRACE_MS);
 }
 
 static void assert_counts(size_t n_connections, size_t n_requests)
@@ -313,14 +352,21 @@ static void assert_counts(size_t n_connections, size_t n_requests)
     assert_int_equal(here.requests, n_requests);
 }
 
+static connection *ask_one(size_t i)
+{
+    connection *one = connect_one(i);
+    connections_begin_request(&clients, one);
+    return one;
+}
+
 static void test_whose_time_is_over_is_cut_off(void **state)
 {
     (void)state;
     open_clients();
-    assert_int_equal(clock_await_sleep(&clients.closing), BEGIN_MS + PATIENCE_MS / 4);
-    connection *first = connect_one(0);
+    assert_int_equal(clock_await_sleep(&clients.changed), BEGIN_MS + FIRST_BYTE_MS / 4);
+    connection *first = ask_one(0);
     clock_set(BEGIN_MS + 1);
-    connection *second = connect_one(1), *third = connect_one(2);
+    connection *second = ask_one(1), *third = ask_one(2);
     connections_clear_deadline(&clients, third);
     check_at(PATIENCE_MS - 1);
     assert_false(is_cut_off(0));
@@ -333,14 +379,41 @@ static void test_whose_time_is_over_is_cut_off(void **state)
     check_at(2 * PATIENCE_MS);
     assert_true(is_cut_off(1));
     assert_false(is_cut_off(2)); /* the service is at work for it */
-    assert_counts(3, 0);
+    assert_counts(3, 3);
     remove_one(second);
     remove_one(first);
     assert_ptr_equal(clients.first, third);
     assert_null(third->next);
     assert_null(third->previous);
     remove_one(third);
-    assert_counts(0, 0);
+    assert_counts(0, 3);
+    connections_close(&clients);
+}
+
+/* The first byte has two seconds. At a Unix socket the service does not see it, but the head. */
+static void test_who_is_silent_is_cut_off_soon(void **state)
+{
+    (void)state;
+    open_some_clients(5);
+    connection *silent = connect_one(0), *half = connect_one(1), *begun = ask_one(2);
+    int speaks = connect_by_port();
+    connection *heard = accept_one();
+    int is_silent = connect_by_port();
+    connection *unheard = accept_one();
+    assert_int_equal(send(ends[1], "G", 1, 0), 1);
+    assert_int_equal(send(speaks, "G", 1, 0), 1);
+    check_at(FIRST_BYTE_MS - 1);
+    assert_false(is_cut_off(0) || is_cut_off(1) || has_ended(is_silent));
+    check_at(FIRST_BYTE_MS);
+    assert_true(is_cut_off(0) && is_cut_off(1) && has_ended(is_silent));
+    assert_false(is_cut_off(2) || has_ended(speaks));
+    check_at(PATIENCE_MS);
+    assert_true(is_cut_off(2) && has_ended(speaks));
+    close(speaks);
+    close(is_silent);
+    connection *these[] = {silent, half, begun, heard, unheard};
+    for (size_t i = 0; i < N(these); i++)
+        remove_one(these[i]);
     connections_close(&clients);
 }
 
@@ -365,35 +438,49 @@ static void test_any_of_them_may_leave(void **state)
     connections_close(&clients);
 }
 
-/* Those with a request stay. Of the others the one goes that has been without for longest: whether
- * it never had any, or has had one. */
+/* Those with a request stay. Of the others, it is those whose request is not whole, the longest
+ * first; then those that are kept alive. */
 static void test_idle_ones_make_room(void **state)
 {
     (void)state;
-    open_some_clients(2);
-    connection *busy = connect_one(0);
-    connections_begin_request(&clients, busy);
-    connection *new = connect_one(1), *served = connect_one(2);
-    assert_true(is_cut_off(1));
-    assert_false(is_cut_off(0) || is_cut_off(2));
-    remove_one(new);
-    connections_begin_request(&clients, served);
-    connections_end_request(&clients, served);
-    connection *late = connect_one(1);
+    open_some_clients(3);
+    connection *busy = ask_one(0);
+    connections_clear_deadline(&clients, busy);
+    connection *kept = ask_one(1), *begun = ask_one(2);
+    connections_set_deadline(&clients, kept);
+    connections_end_request(&clients, kept);
+    pass_grace();
+    connection *late = connect_one(3);
     assert_true(is_cut_off(2));
-    assert_false(is_cut_off(0) || is_cut_off(1));
-    assert_int_equal(connections_count(&clients).cut, 2);
-    connection *later = connect_one(3); /* one goes for each, also while that is not gone yet */
+    assert_false(is_cut_off(0) || is_cut_off(1) || is_cut_off(3));
+    connections_clear_deadline(&clients, late);
+    connection *later = connect_one(2); /* one goes for each, also while that is not gone yet */
     assert_true(is_cut_off(1));
-    remove_one(served);
-    remove_one(late);
-    connections_end_request(&clients, busy);
-    assert_false(is_cut_off(0) || is_cut_off(3));
-    remove_one(later);
-    remove_one(busy);
-    assert_null(clients.longest_idle);
-    assert_null(clients.latest_idle);
+    assert_false(is_cut_off(0) || is_cut_off(2) || is_cut_off(3));
+    assert_int_equal(connections_count(&clients).cut, 2);
+    connection *these[] = {busy, kept, begun, late, later};
+    for (size_t i = 0; i < N(these); i++)
+        remove_one(these[i]);
     assert_int_equal(clients.n_leaving, 0);
+    assert_null(clients.origins.first);
+    connections_close(&clients);
+}
+
+/* It may be a request that is on its way. The thread sees to it. */
+static void test_who_has_just_come_does_not_make_room(void **state)
+{
+    (void)state;
+    open_some_clients(1);
+    connection *first = connect_one(0), *second = connect_one(1);
+    assert_int_equal(clock_await_sleep(&clients.changed), BEGIN_MS + CROWDED_MS);
+    check_at(GRACE_MS - 1);
+    assert_false(is_cut_off(0) || is_cut_off(1));
+    check_at(GRACE_MS);
+    assert_true(is_cut_off(0));
+    assert_false(is_cut_off(1));
+    assert_int_equal(clock_await_sleep(&clients.changed), BEGIN_MS + GRACE_MS + FIRST_BYTE_MS / 4);
+    remove_one(first);
+    remove_one(second);
     connections_close(&clients);
 }
 
@@ -402,16 +489,36 @@ static void test_who_is_served_makes_room(void **state)
 {
     (void)state;
     open_some_clients(1);
-    connection *first = connect_one(0);
-    connections_begin_request(&clients, first);
-    connection *second = connect_one(1);
-    connections_begin_request(&clients, second);
+    connection *first = ask_one(0);
+    connections_clear_deadline(&clients, first);
+    connection *second = ask_one(1);
+    connections_clear_deadline(&clients, second);
+    pass_grace();
     assert_false(is_cut_off(0) || is_cut_off(1));
     connections_end_request(&clients, second);
     assert_true(is_cut_off(1));
     connections_end_request(&clients, first);
     assert_false(is_cut_off(0));
     remove_one(first);
+    remove_one(second);
+    connections_close(&clients);
+}
+
+/* One that was cut off while its request was read is not chosen again. */
+static void test_who_makes_room_does_so_once(void **state)
+{
+    (void)state;
+    open_some_clients(1);
+    connection *first = connect_one(0);
+    pass_grace();
+    connection *second = connect_one(1);
+    assert_true(is_cut_off(0));
+    connections_begin_request(&clients, first);
+    connections_end_request(&clients, first);
+    assert_null(first->idle.line);
+    assert_false(is_cut_off(1));
+    remove_one(first);
+    assert_int_equal(clients.n_leaving, 0);
     remove_one(second);
     connections_close(&clients);
 }
@@ -717,7 +824,10 @@ int main(void)
         TEST(test_it_has_all_its_workers_or_none),
         TEST(test_whose_time_is_over_is_cut_off),
         TEST(test_any_of_them_may_leave),
+        TEST(test_who_is_silent_is_cut_off_soon),
         TEST(test_idle_ones_make_room),
+        TEST(test_who_has_just_come_does_not_make_room),
+        TEST(test_who_makes_room_does_so_once),
         TEST(test_who_is_served_makes_room),
         TEST(test_requests_are_waited_for_before_the_end),
         TEST(test_but_not_for_ever),
