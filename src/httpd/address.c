@@ -136,6 +136,25 @@ static int bind_local(int fd, const address *at)
     return failed;
 }
 
+/* Which file it is: somebody may remove it, and start another service there. */
+static int find_file(address *at)
+{
+    struct stat there;
+    if (lstat(address_path(at), &there))
+        return -1;
+    at->device = there.st_dev;
+    at->inode = there.st_ino;
+    return 0;
+}
+
+void address_forget(const address *at)
+{
+    address there = *at;
+    if (address_path(at) && !find_file(&there) && there.device == at->device &&
+        there.inode == at->inode)
+        unlink(address_path(at));
+}
+
 /* ---- All ---- */
 
 hf_code address_parse(const char *text, address *out, hf_error *err)
@@ -185,13 +204,14 @@ static int port_of(int fd)
     return atoi(port);
 }
 
-static int bind_to(int fd, const address *at)
+static int bind_to(int fd, address *at)
 {
-    return address_path(at) ? bind_local(fd, at)
-                            : bind(fd, (const struct sockaddr *)&at->sock, at->size);
+    if (!address_path(at))
+        return bind(fd, (const struct sockaddr *)&at->sock, at->size);
+    return bind_local(fd, at) ? -1 : find_file(at);
 }
 
-hf_code address_listen(const address *at, int *fd, int *port, hf_error *err)
+hf_code address_listen(address *at, int *fd, int *port, hf_error *err)
 {
     int yes = 1, size = SEND_SIZE;
     *fd = socket(at->sock.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);

@@ -4,6 +4,7 @@
 #define HTTPD_ADDRESS_H
 
 #include <sys/socket.h>
+#include <sys/types.h>
 
 #include <holdfast/holdfast.h>
 
@@ -15,6 +16,8 @@ typedef struct address {
     char host[64]; /* "127.0.0.1", "[::1]" */
     char port[16]; /* "8430" */
     bool is_loopback;
+    dev_t device; /* with the inode: which file is our Unix socket, once it listens */
+    ino_t inode;
 } address;
 
 /* Reads "127.0.0.1:8430", "[::1]:8430", "localhost:8430", "unix:/run/socket". HF_INVALID: what is
@@ -23,7 +26,10 @@ hf_code address_parse(const char *text, address *out, hf_error *err);
 
 /* Opens a socket that listens there, and gives its port. A Unix socket is never for others than
  * its owner and group, as the umask allows; one on which nobody listens any more is replaced. */
-hf_code address_listen(const address *at, int *fd, int *port, hf_error *err);
+hf_code address_listen(address *at, int *fd, int *port, hf_error *err);
+
+/* Removes the Unix socket that address_listen() made. Another service's in its place stays. */
+void address_forget(const address *at);
 
 /* The path of a Unix socket; NULL: it is none. */
 const char *address_path(const address *at);

@@ -142,16 +142,9 @@ static void name_url(httpd *service, int port)
                  service->config.cert_file ? "https" : "http", service->at.host, port);
 }
 
-/* While it still listens: no other service has replaced its socket. */
-static void forget_socket(const address *at)
-{
-    if (address_path(at))
-        unlink(address_path(at));
-}
-
 static hf_code listen_and_serve(httpd *service, hf_error *err)
 {
-    const address *at = &service->at;
+    address *at = &service->at;
     int fd, port;
     hf_code code = address_parse(service->config.listen, &service->at, err);
     if (!code)
@@ -163,7 +156,7 @@ static hf_code listen_and_serve(httpd *service, hf_error *err)
     name_url(service, port);
     code = start_serving(service, fd, err);
     if (code) {
-        forget_socket(at);
+        address_forget(at);
         close(fd);
     }
     return code;
@@ -249,7 +242,7 @@ static void stop(httpd *service)
 {
     atomic_store(&service->is_stopping, true);
     hf_cancel_fire(service->stop);
-    forget_socket(&service->at);
+    address_forget(&service->at); /* while it still listens: no other service replaces it */
     int fd = MHD_quiesce_daemon(service->daemon);
     waits_end(&service->waits);
     work_close(&service->work);

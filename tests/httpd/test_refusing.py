@@ -242,6 +242,16 @@ class UnixSockets(serving.Case):
         self.assertEqual(second.running.status(), 0)
         self.assertFalse(os.path.lexists(second.path))
 
+    def test_one_of_another_service_stays(self):
+        """It was started where somebody had removed the first one's socket."""
+        first = self.serve_at(self.path("socket"))
+        os.unlink(first.path)
+        second = self.serve_at(first.path)
+        first.running.signal(15)
+        self.assertEqual(first.running.status(), 0)
+        self.assertTrue(os.path.lexists(second.path))
+        self.assertEqual(second.get("/healthz").status, 200)
+
     def test_what_is_no_socket_stays(self):
         os.symlink(self.path("target"), self.path("link"))
         for path in (self.write("file", "text"), self.path("link")):
