@@ -39,7 +39,7 @@ static void give(request *req, unsigned status, const char *type, struct MHD_Res
         answer_header(req, MHD_HTTP_HEADER_CONTENT_TYPE, type);
     answer_header(req, "X-Content-Type-Options", "nosniff");
     answer_header(req, "Cross-Origin-Resource-Policy", "same-origin");
-    answer_header(req, MHD_HTTP_HEADER_CACHE_CONTROL, "no-cache");
+    answer_header(req, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
     if (atomic_load(&req->service->is_stopping))
         answer_header(req, MHD_HTTP_HEADER_CONNECTION, "close");
 }

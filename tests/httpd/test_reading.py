@@ -381,7 +381,7 @@ class Heads(serving.Case):
         for path in ("/healthz", "/v1/locks", "/openapi.json", "/", "/nix"):
             headers = service.get(path).headers
             self.assertEqual((headers["X-Content-Type-Options"], headers["Cache-Control"]),
-                             ("nosniff", "no-cache"))
+                             ("nosniff", "no-store"))
             self.assertEqual(headers["Cross-Origin-Resource-Policy"], "same-origin")
         for path in ("/openapi.json", "/", "/page.css"):
             headers = service.get(path).headers

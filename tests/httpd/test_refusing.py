@@ -46,6 +46,16 @@ class Tokens(serving.Case):
             self.assertEqual(service.get(path).status, 200)
         self.check_problem(service.get("/metrics"), 401, "PROBLEM_UNAUTHORIZED")
 
+    def test_a_change_counts_after_a_restart(self):
+        service = self.serve("--token-file", self.file)
+        self.write("tokens", "read %s\n" % ADMIN)
+        self.assertEqual([service.get("/v1/locks", token).status for token in (READ, ADMIN)], [200, 200])
+        service.running.signal(15)
+        self.assertEqual(service.running.status(), 0)
+        service = self.serve("--token-file", self.file)
+        self.assertEqual([service.get("/v1/locks", token).status for token in (READ, ADMIN)], [401, 200])
+        self.check_problem(service.call("DELETE", "/v1/locks/x?reason=why", ADMIN), 403, "PROBLEM_FORBIDDEN")
+
     def test_other_schemes(self):
         service = self.serve("--token-file", self.file)
         for scheme, status in (("bearer ", 200), ("Basic ", 401), ("", 401), ("Bearer", 401),

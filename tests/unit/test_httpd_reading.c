@@ -308,7 +308,7 @@ static void test_each_file_is_whole(void **state)
         assert_non_null(strstr(answer, "Content-Security-Policy: default-src 'none'"));
         assert_non_null(strstr(answer, "Referrer-Policy: no-referrer"));
         assert_non_null(strstr(answer, "X-Content-Type-Options: nosniff"));
-        assert_non_null(strstr(answer, "Cache-Control: no-cache"));
+        assert_non_null(strstr(answer, "Cache-Control: no-store"));
         size_t size = strlen(body), end_size = strlen(files[i][2]);
         assert_true(size > 100 && body[size - 1] == '\n');
         assert_string_equal(body + size - end_size, files[i][2]);
