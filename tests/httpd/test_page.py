@@ -179,6 +179,25 @@ class Page(browsing.Case):
         self.state("live")
         self.assertFalse(self.find("#ask").get_attribute("open"))
 
+    def test_a_token_is_forgotten(self):
+        """With what it has shown: the browser may be another's next."""
+        tokens = self.write("tokens", "".join("%s %s\n" % pair for pair in TOKENS.items()))
+        service = self.serve("--token-file", tokens)
+        self.hold("x")
+        self.driver.get(service.url)
+        self.wait_for(lambda: self.find("#ask").get_attribute("open"), "to be asked for a token")
+        self.assertFalse(self.find("#ask .forget").is_displayed())
+        self.token(TOKENS["read"])
+        self.wait_for(lambda: self.names() == ["x"], "the lock")
+        self.find("#token").click()
+        self.find("#ask .forget").click()
+        self.wait_for(lambda: self.find("#ask").get_attribute("open") and not self.names(), "to be asked again")
+        self.assertFalse(self.find("#ask .forget").is_displayed())
+        self.assertEqual(self.driver.execute_script("return sessionStorage.length"), 0)
+        self.driver.refresh()
+        self.wait_for(lambda: self.find("#ask").get_attribute("open"), "to be asked still")
+        self.assertEqual(self.names(), [])
+
     def test_a_lease_that_is_over_comes_first(self):
         service = self.serve()
         self.hold("held")

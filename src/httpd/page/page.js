@@ -12,6 +12,7 @@ const find = (selector, within = document) => within.querySelector(selector);
 const token = {
   get: () => sessionStorage.getItem("token") || "",
   set: text => sessionStorage.setItem("token", text),
+  forget: () => sessionStorage.removeItem("token"),
 };
 const headers = () => token.get() ? {Authorization: "Bearer " + token.get()} : {};
 
@@ -427,9 +428,16 @@ const tokenBox = dialog("#ask", (form, box) => {
 function askForToken(problem = "") {
   find("form", tokenBox).reset();
   find(".problem", tokenBox).textContent = problem;
+  find(".forget", tokenBox).hidden = !token.get();
   if (!tokenBox.open)
     tokenBox.showModal();
 }
+
+// What was shown with it goes, too.
+find(".forget", tokenBox).addEventListener("click", () => {
+  token.forget();
+  location.reload();
+});
 
 find("#token").addEventListener("click", () => askForToken());
 find("#prefix").addEventListener("input", choose);
