@@ -206,8 +206,9 @@ void hf_close(hf_client *client);
 
 /* A new file descriptor that stands for this client's session in an embedded store, or for its
  * guardian. It has no FD_CLOEXEC, so a child process can inherit it: others then see a crash when
- * the child has ended, too, or when the lease is over, whichever comes first. -1 if the store has
- * nothing of the kind and there is no guardian, or there is no session. The caller closes it. */
+ * the child has ended, too, or when the lease is over, whichever comes first. A child can do
+ * nothing else with it. -1 if the store has nothing of the kind and there is no guardian, if there
+ * is no session, or if it cannot be made, which is logged. Thread-safe. The caller closes it. */
 int hf_client_keep_fd(hf_client *client);
 
 /* What `holdfast guardian` does. fd: the guardian's end of the socket to its client, which is the

@@ -531,7 +531,8 @@ typedef struct hf_store_ops {
     hf_code (*sweep)(hf_store *store, hf_session_state *overdue, size_t max, size_t *n, bool *more,
                      hf_error *err);
 
-    /* A copy of the session's kernel lock for a child to inherit, or -1. May be NULL. */
+    /* A new descriptor for a child to inherit, or -1: others take a session of this process for
+     * dead only when nobody has one any more. A child can do nothing else with it. May be NULL. */
     int (*keep_fd)(hf_store *store, hf_id session);
 
     hf_code (*doctor)(hf_store *store, hf_finding_fn each, void *ctx, hf_error *err);

@@ -80,7 +80,7 @@ class SqliteFile(cli.Case):
         os.chmod(self.folder, 0o2770)
         ours = self.check(0, "run", "x", "--", "sh", "-c", "stat -c '%a %n' *", cwd=self.folder,
                           preexec_fn=lambda: os.umask(0o077)).out.splitlines()
-        self.assertEqual(len(ours), 4, ours)  # database, log, index of the log, kernel locks
+        self.assertEqual(len(ours), 5, ours)  # database, log, its index, kernel locks, the command's pipe
         for each in ours:
             self.assertRegex(each, "^66[04] ")
         self.check(0, "run", "x", "--", "true", **more)

@@ -375,6 +375,23 @@ static void test_an_earlier_program_may_have_swept(void **state)
     store->ops->close(store);
 }
 
+/* Its process was killed, and the pipe stood beside the database. */
+static void test_the_pipe_of_a_forgotten_session_goes(void **state)
+{
+    (void)state;
+    char pipe[128];
+    snprintf(pipe, sizeof pipe, "%s-left-1", path);
+    hf_store *other = open_store(), *store = open_store();
+    begin_session(other);
+    other->ops->close(other);
+    assert_int_equal(mkfifo(pipe, 0600), 0);
+    sweep_all(store);
+    sweep_all(store);
+    assert_int_equal(query("SELECT count(*) FROM sessions WHERE row = 1"), 0);
+    assert_int_equal(access(pipe, F_OK), -1);
+    store->ops->close(store);
+}
+
 int main(void)
 {
 #define TEST(function) cmocka_unit_test_setup_teardown(function, make_folder, remove_folder)
@@ -390,6 +407,7 @@ int main(void)
         TEST(test_nobody_waits_long_for_one_that_was_killed),
         TEST(test_a_late_part_goes_on_where_another_stopped),
         TEST(test_an_earlier_program_may_have_swept),
+        TEST(test_the_pipe_of_a_forgotten_session_goes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -131,9 +131,10 @@ static hf_code lock_byte(const char *path, int fd, int64_t row, hf_error *err)
         path, (long long)row);
 }
 
-static void link_hold(alive_hold *hold, int fd)
+static void link_hold(alive_hold *hold, int fd, int64_t row)
 {
     hold->fd = fd;
+    hold->row = row;
     hold->next = holds;
     hold->link = &holds;
     if (holds)
@@ -151,7 +152,7 @@ hf_code alive_take(const char *path, const alive_identity *known, int64_t row, a
     if (!code)
         code = lock_byte(path, fd, row, err);
     if (!code)
-        link_hold(hold, fd);
+        link_hold(hold, fd, row);
     else if (fd >= 0)
         close(fd);
     pthread_mutex_unlock(&holds_mutex);
@@ -169,11 +170,6 @@ void alive_let_go(alive_hold *hold)
         hold->fd = -1;
     }
     pthread_mutex_unlock(&holds_mutex);
-}
-
-int alive_keep(const alive_hold *hold)
-{
-    return hold->fd < 0 ? -1 : dup(hold->fd);
 }
 
 hf_code alive_test(const char *path, int tester, int64_t row, bool *is_free, hf_error *err)

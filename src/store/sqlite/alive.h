@@ -15,7 +15,8 @@ typedef struct alive_identity {
 
 /* A byte that is held, through an open file description of its own; in a list for forks. */
 typedef struct alive_hold {
-    int fd;
+    int fd; /* -1 in a forked child */
+    int64_t row;
     struct alive_hold *next, **link;
 } alive_hold;
 
@@ -29,13 +30,10 @@ hf_code alive_open(const char *path, const char *database, bool make, int *out_f
 hf_code alive_verify(const char *path, int fd, const alive_identity *known, hf_error *err);
 
 /* Locks the byte at row. hold is linked into a list and must stay where it is until
- * alive_let_go(), which frees the byte (unless a child keeps a copy of the descriptor). */
+ * alive_let_go(), which frees the byte. */
 hf_code alive_take(const char *path, const alive_identity *known, int64_t row, alive_hold *hold,
                    hf_error *err);
 void alive_let_go(alive_hold *hold);
-
-/* A copy that survives exec, or -1. */
-int alive_keep(const alive_hold *hold);
 
 /* Tests the byte. A failed test is an error, never "free". */
 hf_code alive_test(const char *path, int tester, int64_t row, bool *is_free, hf_error *err);

@@ -62,7 +62,7 @@ bool file_is_shared(const char *path)
     return is_there && (info.st_mode & SHARED) == SHARED;
 }
 
-static mode_t mode_for(const char *path, const char *like)
+mode_t file_mode(const char *path, const char *like)
 {
     struct stat info;
     mode_t mode = S_IRUSR | S_IWUSR;
@@ -91,7 +91,7 @@ static int make(const char *path, mode_t mode)
 
 int file_make(const char *path, const char *like)
 {
-    mode_t mode = mode_for(path, like);
+    mode_t mode = file_mode(path, like);
     pthread_mutex_lock(&making);
     int failed = make(path, mode);
     pthread_mutex_unlock(&making);

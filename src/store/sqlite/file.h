@@ -12,9 +12,12 @@ char *file_resolve(const char *path);
 /* Whether a group may write in its folder and owns what is made there (mode 2770). */
 bool file_is_shared(const char *path);
 
-/* Makes an empty file, unless something is there, for this user alone; in a folder that a group
- * shares, for the group too; and for all who may use the file `like` (NULL: no such). The umask
- * does not count. -1 with errno; EEXIST: something was there, and is left as it is. */
+/* For whom a file is made: for this user; in a folder that a group shares, for the group too; and
+ * for all who may use the file `like` (NULL: no such). */
+mode_t file_mode(const char *path, const char *like);
+
+/* Makes an empty file of that mode, unless something is there. The umask does not count. -1 with
+ * errno; EEXIST: something was there, and is left as it is. */
 int file_make(const char *path, const char *like);
 
 /* HF_UNUSABLE unless nothing is there, or a regular file that has no other name: no link, no second

@@ -9,13 +9,16 @@
  *
  * A session that ends, or whose process dies, closes a writer's description of the alive file. An
  * inotify watch reports that to every waiter. Each tests the bytes of the sessions that it waits
- * for, and sleeps on unless the byte of one that is not marked dead has become free.
+ * for, and sleeps on unless the byte of one that is not marked dead has become free. If that one
+ * has left others behind, their pipe is watched as well, and tested now and then.
  */
 #include "core/error.h"
 #include "core/id.h"
 #include "core/notify.h"
 #include "store/kernel_time.h"
+#include "store/sqlite/left.h"
 #include "store/sqlite/sqlite_internal.h"
+#include "sync/mutex_scope.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -117,9 +120,8 @@ void notice_send(sqlite_store *store, const char *name, const char *news, const 
 
 /* ---- Who is waited for ---- */
 
-void notice_watch_row(sqlite_store *store, int64_t row)
+static void watch_row_locked(sqlite_store *store, int64_t row)
 {
-    pthread_mutex_lock(&store->mutex);
     size_t i = 0;
     while (i < store->n_watched && store->watched[i] != row)
         i++;
@@ -128,7 +130,19 @@ void notice_watch_row(sqlite_store *store, int64_t row)
     if (i == store->n_watched)
         store->n_watched++;
     store->watched[i] = row;
-    pthread_mutex_unlock(&store->mutex);
+}
+
+void notice_watch_row(sqlite_store *store, int64_t row)
+{
+    MUTEX_SCOPE(&store->mutex);
+    watch_row_locked(store, row);
+}
+
+/* If await() sleeps, it returns, and tests from its next call on. */
+void notice_see_left(sqlite_store *store)
+{
+    if (!atomic_exchange(&store->sees_left, true))
+        sqlite_wake(&store->base);
 }
 
 /* Moves the rows whose byte is free out of the watched ones. */
@@ -136,6 +150,7 @@ static size_t take_free(sqlite_store *store, int64_t rows[WATCHED_MAX])
 {
     size_t n_free = 0, kept = 0;
     pthread_mutex_lock(&store->mutex);
+    store->sees_left = false;
     for (size_t i = 0; i < store->n_watched; i++) {
         bool is_free = false;
         alive_test(store->alive_path, store->tester, store->watched[i], &is_free, NULL);
@@ -163,6 +178,24 @@ static bool is_unmarked(sqlite_store *store, int64_t row)
     return found;
 }
 
+/* Watches before it tests, so that no end is missed. After a failed test the client looks, and is
+ * told why. */
+static bool has_left_others(sqlite_store *store, int64_t row)
+{
+    bool is_left;
+    if (store->inotify_fd >= 0)
+        left_watch(store->path, row, store->inotify_fd);
+    return left_test(store->path, row, &is_left, NULL) == HF_OK && is_left;
+}
+
+/* It will be tested again. */
+static void keep_left(sqlite_store *store, int64_t row)
+{
+    MUTEX_SCOPE(&store->mutex);
+    watch_row_locked(store, row);
+    store->sees_left = true;
+}
+
 /* Whether a session that is waited for has died. A session with a clean end was marked dead first:
  * its locks were granted to others, and notices were sent. */
 static bool has_death(sqlite_store *store)
@@ -170,8 +203,14 @@ static bool has_death(sqlite_store *store)
     int64_t rows[WATCHED_MAX];
     bool any = false;
     size_t n = take_free(store, rows);
-    for (size_t i = 0; i < n && !any; i++)
-        any = is_unmarked(store, rows[i]);
+    for (size_t i = 0; i < n; i++) {
+        bool is_left = has_left_others(store, rows[i]);
+        if (!is_unmarked(store, rows[i]))
+            continue;
+        any |= !is_left;
+        if (is_left)
+            keep_left(store, rows[i]);
+    }
     return any;
 }
 
@@ -249,6 +288,8 @@ static void test_watched(waiting *w)
     w->tests += w->tests < 3;
     if (has_death(w->store))
         tell_to_look(w);
+    if (w->store->sees_left && w->test_at_ms == NEVER)
+        w->test_at_ms = now + DEAF_INTERVAL_MS;
 }
 
 /* Starts with the first wait. The bytes are tested right after that, in case a session died before
@@ -308,7 +349,7 @@ hf_code sqlite_await(hf_store *base, hf_id session, hf_stamp from, int64_t timeo
         return error_set(err, HF_NOT_FOUND, "that session is none of this store's");
     waiting w = {.store = store, .notice_fd = own->notice_fd, .each = each, .ctx = ctx};
     w.deadline_ms = kernel_ms(CLOCK_BOOTTIME) + (timeout_ms > 0 ? timeout_ms : 0);
-    w.test_at_ms = store->is_deaf ? kernel_ms(CLOCK_BOOTTIME) : NEVER;
+    w.test_at_ms = store->is_deaf || store->sees_left ? kernel_ms(CLOCK_BOOTTIME) : NEVER;
     if (store->has_failed)
         tell_to_look(&w);
     store->has_failed = false;

@@ -3,6 +3,7 @@
  * await(), which may still use a session that has ended; called by sessions.c and notice.c. */
 #include "core/alloc.h"
 #include "core/id.h"
+#include "store/sqlite/left.h"
 #include "store/sqlite/sqlite_internal.h"
 #include "sync/mutex_scope.h"
 
@@ -55,6 +56,8 @@ void own_remove(sqlite_store *store, hf_id id)
     sqlite_own *own = own_find(store, id);
     if (own) {
         unlink_own(store, own);
+        if (own->has_pipe)
+            left_remove(store->path, own->hold.row);
         alive_let_go(&own->hold);
         own->is_ended = true;
         if (own->is_awaited)
@@ -93,10 +96,22 @@ void own_return(sqlite_store *store, sqlite_own *own)
     pthread_mutex_unlock(&store->mutex);
 }
 
+static hf_code give_end(sqlite_store *store, hf_id session, int *fd, hf_error *err)
+{
+    MUTEX_SCOPE(&store->mutex);
+    sqlite_own *own = own_find(store, session);
+    if (!own || own->hold.fd < 0)
+        return HF_OK;
+    return left_give(store->path, own->hold.row, &own->has_pipe, fd, err);
+}
+
 int sqlite_keep_fd(hf_store *base, hf_id session)
 {
     sqlite_store *store = store_of(base);
-    MUTEX_SCOPE(&store->mutex);
-    sqlite_own *own = own_find(store, session);
-    return own ? alive_keep(&own->hold) : -1;
+    hf_error err = {.code = HF_OK};
+    int fd = -1;
+    if (give_end(store, session, &fd, &err))
+        sqlite_log(store, HF_LOG_WARNING,
+                   "%s: if this process is killed, what it leaves behind keeps no lock", err.text);
+    return fd;
 }

@@ -2,6 +2,7 @@
 /* rows.c: reads a session's row, and says whether that session is gone; called where
  * sessions are looked at, marked or swept. */
 #include "core/id.h"
+#include "store/sqlite/left.h"
 #include "store/sqlite/sqlite_internal.h"
 
 #include <string.h>
@@ -95,10 +96,10 @@ hf_code session_read_asks(sql *conn, hf_session_state *state, hf_error *err)
     return code;
 }
 
-/* A free byte means dead (R10): the process is gone, or its boot is. A locked byte proves nothing,
- * and some sessions have no process. Then CLOCK_BOOTTIME decides, which does not jump, if the
- * session used the same clock and the caller trusts clocks. Nothing is known about sessions of
- * another machine. */
+/* A free byte means dead (R10), unless the process has left others behind: it is gone, or its boot
+ * is. They and a locked byte prove nothing, and some sessions have no process. Then CLOCK_BOOTTIME
+ * decides, which does not jump, if the session used the same clock and the caller trusts clocks.
+ * Nothing is known about sessions of another machine. */
 hf_code session_judge(const sqlite_store *store, session_row *row, int64_t clock_trust_ms,
                       hf_error *err)
 {
@@ -109,8 +110,10 @@ hf_code session_judge(const sqlite_store *store, session_row *row, int64_t clock
     bool has_byte = state->session.pid != 0;
     hf_code code =
         has_byte ? alive_test(store->alive_path, store->tester, row->row, &is_free, err) : HF_OK;
+    if (!code && is_free)
+        code = left_test(store->path, row->row, &row->is_left, err);
     bool is_overdue =
         row->is_same_clock && clock_trust_ms >= 0 && -state->lease_left_ms > clock_trust_ms;
-    state->is_gone = !code && (is_free || is_overdue);
+    state->is_gone = !code && ((is_free && !row->is_left) || is_overdue);
     return code;
 }

@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "core/id.h"
 #include "core/lease.h"
+#include "store/sqlite/left.h"
 #include "store/sqlite/sqlite_internal.h"
 #include "sync/mutex_scope.h"
 
@@ -265,7 +266,11 @@ static hf_code mark_seen(sqlite_store *store, const hf_session_state *seen, hf_e
     if (row.is_foreign)
         return refuse_foreign(store, &row, err);
     code = confirm(store, seen, &row, err);
-    return code ? code : mark(store, seen->session.id, err);
+    if (!code)
+        code = mark(store, seen->session.id, err);
+    if (!code)
+        left_remove(store->path, row.row);
+    return code;
 }
 
 hf_code sqlite_session_mark(hf_store *base, const hf_session_state *seen, hf_error *err)
@@ -293,8 +298,11 @@ static hf_code look_at(sqlite_store *store, hf_id id, int64_t clock_trust_ms,
         return HF_OK;
     }
     *state = row.state;
-    if (state->presence == HF_LIVE && !state->is_gone && state->session.pid)
+    if (state->presence == HF_LIVE && !state->is_gone && state->session.pid) {
         notice_watch_row(store, row.row);
+        if (row.is_left)
+            notice_see_left(store);
+    }
     return session_read_asks(&store->main, state, err);
 }
 

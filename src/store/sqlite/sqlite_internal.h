@@ -13,6 +13,7 @@
 #include "store/sqlite/sql.h"
 #include "store/sqlite/sqlite.h"
 
+#include <stdatomic.h>
 #include <sys/types.h>
 
 #define WATCHED_MAX 1024
@@ -22,6 +23,7 @@ typedef struct sqlite_own {
     struct sqlite_own *next;
     hf_id id;
     alive_hold hold;
+    bool has_pipe;   /* for what this process may leave behind */
     int notice_fd;   /* others send here what they grant us */
     bool is_awaited; /* await() uses it */
     bool is_ended;   /* its last user frees it */
@@ -57,6 +59,7 @@ typedef struct sqlite_store {
     sqlite_own *own;
     int64_t watched[WATCHED_MAX]; /* rows of sessions that waiters wait for, still locked */
     size_t n_watched, next_watched;
+    atomic_bool sees_left; /* a watched session's process is gone, but has left others behind */
 
     sqlite_sweeping sweep;
     int64_t sweeper; /* this store's number in `meta`; 0: none yet; the sweeping thread's, too */
@@ -116,6 +119,7 @@ void notice_close(sqlite_store *store);
 int notice_bind(sqlite_store *store, hf_id session); /* -1: the client looks by itself */
 void notice_send(sqlite_store *store, const char *name, const char *news, const hf_id *but);
 void notice_watch_row(sqlite_store *store, int64_t row);
+void notice_see_left(sqlite_store *store); /* one that is watched: await() tests for its end */
 
 /* board.c */
 void board_tell(sqlite_store *store, const hf_record *record); /* a step has changed it */
@@ -173,6 +177,7 @@ void own_return(sqlite_store *store, sqlite_own *own);
 typedef struct session_row {
     int64_t row;
     hf_session_state state; /* session_judge() sets is_gone and lease_left_ms */
+    bool is_left;           /* session_judge(): its process is gone, but has left others behind */
     int64_t expires_at_ms;  /* CLOCK_BOOTTIME of its boot and time namespace */
     bool is_same_boot, is_same_clock;
     bool is_foreign; /* of another machine, where kernel locks don't reach */

@@ -11,6 +11,7 @@
 #include "core/period.h"
 #include "core/record.h"
 #include "core/text.h"
+#include "store/sqlite/left.h"
 
 #include <string.h>
 
@@ -282,6 +283,8 @@ static hf_code forget_one(sqlite_store *store, const old_session *old, hf_error 
     sql_bind_id(asks, 1, &old->id);
     if (!code)
         code = sql_run(&store->main, asks, err);
+    if (!code)
+        left_remove(store->path, old->row);
     return code ? code : waits_forget(&store->main, old->id, err);
 }
 
