@@ -11,7 +11,7 @@ import unittest
 import bson
 from bson.raw_bson import RawBSONDocument
 
-from contest import Worker
+from contest import Command, Worker
 from foreign import OnASet, as_json, start_set
 from mongod import until
 from proxy import Proxy
@@ -475,10 +475,11 @@ class Arrays(OnASet):
 # ---- Replies ----
 
 class Replies(OnASet):
-    """What no server sends. (A writeConcernError of other types ends libmongoc itself.)"""
+    """What no server sends."""
 
     ODD = [("value", odd) for odd in (1, "x", True, bson.ObjectId(), ["x"])] + [
-        ("writeConcernError", odd) for odd in ({}, [], {"code": "x"}, {"code": 64, "errmsg": 5})]
+        ("writeConcernError", odd) for odd in ({}, [], {"code": "x"}, {"code": 64, "errmsg": 5},
+                                              "slow", 64, None)]
 
     def test_an_odd_reply_to_a_grab_leaves_no_lock_behind(self):
         now = [None]
@@ -493,6 +494,24 @@ class Replies(OnASet):
                     run = self.run_command("run", "-n", "x", "--", "true", uri=uri, status=69)
                     self.assertNotIn("held by", run.errors)
                     self.assertEqual(self.db.locks.find_one({"_id": "x"})["state"], 0)
+
+    def test_no_reply_to_any_command_ends_the_process(self):
+        """Neither to a write, nor to a read; what the driver does not survive is refused."""
+        fields = {"writeConcernError": "slow", "cursor": {"id": bson.Int64(0), "ns": 5, "firstBatch": []}}
+        odd = [None]
+
+        def change(name, command, reply):
+            if name not in ("hello", "isMaster", "ismaster"):
+                reply[odd[0]] = fields[odd[0]]
+        with Proxy(self.rs.wait_primary().host, change) as proxy:
+            for protocol, odd[0] in itertools.product(("queue", "ttl", "sharding"), fields):
+                with self.subTest(protocol=protocol, field=odd[0]):
+                    uri = proxy.uri(self.database, hfProtocol=protocol, serverSelectionTimeoutMS=1000)
+                    for words in (("run", "-w", "1s", "x", "--", "true"), ("list",)):
+                        command = self.start(Command("--store", uri, *words))
+                        self.assertGreater(command.status(30), 0, str(command))
+                        self.assertNotIn("precondition", command.errors)
+                        self.assertIn("the reply is not that of a MongoDB server", command.errors)
 
 
 if __name__ == "__main__":

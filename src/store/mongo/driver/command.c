@@ -204,6 +204,18 @@ hf_code mongo_run_behind(mongo_store *store, const mongo_call *call, const bson_
     return code;
 }
 
+hf_code mongo_cursor_fault(mongo_store *store, const mongo_call *call,
+                           const mongo_connection *connection, mongoc_cursor_t *cursor,
+                           hf_error *err)
+{
+    const bson_t *reply;
+    bson_error_t error;
+    if (!mongoc_cursor_error_document(cursor, &error, &reply))
+        return HF_OK;
+    mongo_connection_explain(connection, &error);
+    return mongo_fault(store, call, &error, reply, err);
+}
+
 void mongo_kill_cursor(mongo_store *store, const mongo_call *call, const char *collection,
                        int64_t cursor)
 {

@@ -3,6 +3,7 @@
 #ifndef STORE_MONGO_DRIVER_COMMAND_H
 #define STORE_MONGO_DRIVER_COMMAND_H
 
+#include "store/mongo/driver/connection.h"
 #include "store/mongo/driver/store.h"
 
 typedef struct mongo_call {
@@ -37,6 +38,10 @@ hf_code mongo_run_repeated(mongo_store *store, const mongo_call *call, const bso
  * stamp. */
 hf_code mongo_run_behind(mongo_store *store, const mongo_call *call, const bson_t *command,
                          mongo_reply *reply, hf_error *err);
+/* What a cursor of this connection has met; HF_OK: nothing. */
+hf_code mongo_cursor_fault(mongo_store *store, const mongo_call *call,
+                           const mongo_connection *connection, mongoc_cursor_t *cursor,
+                           hf_error *err);
 /* Ends a cursor of a collection; best effort. */
 void mongo_kill_cursor(mongo_store *store, const mongo_call *call, const char *collection,
                        int64_t cursor);

@@ -50,6 +50,7 @@ void mongo_connection_set_limits(mongoc_uri_t *uri, const mongo_limits *limits)
     set_number(uri, MONGOC_URI_SOCKETTIMEOUTMS, limits->socket_ms);
     set_number(uri, MONGOC_URI_HEARTBEATFREQUENCYMS, REVISIT_MS);
     set_number(uri, MONGOC_URI_SOCKETCHECKINTERVALMS, CHECK_MS);
+    mongoc_uri_set_compressors(uri, NULL); /* checked.c looks into each reply */
     if (!mongoc_uri_get_appname(uri))
         mongoc_uri_set_appname(uri, "holdfast");
 }
@@ -290,6 +291,7 @@ void mongo_connection_begin(mongo_connection *connection, int64_t quiet_ms)
     connection->began_ms = now_ms();
     connection->doubt_ms = connection->began_ms + quiet_ms;
     connection->bound = mongo_bound_now();
+    connection->is_odd = false;
     int64_t left_ms = mongo_bound_left_ms(connection->bound, mongo_mono(store));
     int64_t most_ms = left_ms < connection->connect_ms ? left_ms : connection->connect_ms;
     connection->until_ms = left_ms == INT64_MAX ? INT64_MAX : connection->began_ms + left_ms;
@@ -320,4 +322,7 @@ void mongo_connection_explain(const mongo_connection *connection, bson_error_t *
                      error->code == MONGOC_ERROR_SERVER_SELECTION_FAILURE;
     if (is_common && connection->scan.n)
         mongo_scan_tell(&connection->scan, now_ms(), error->message, sizeof error->message);
+    if (connection->is_odd)
+        bson_strncpy(error->message, "the reply is not that of a MongoDB server",
+                     sizeof error->message);
 }

@@ -33,6 +33,7 @@ typedef struct mongo_connection {
     mongoc_socket_t *unanswered;   /* while it waits for an answer: where that will come */
     mongoc_socket_t *watched;      /* what ends its scan, too: an answer there; or NULL */
     unsigned hurried;              /* the store's, when the present call began */
+    bool is_odd;                   /* the present call had a reply that was refused: checked.c */
     /* Constant. The call has waited for longer than it should: whether its server is to be given
      * up, because another member is the primary now, or the store is being closed. It takes no
      * longer than until until_ms. stream.c asks from time to time. */
@@ -55,7 +56,8 @@ void mongo_connection_free(mongo_connection *connection, bool is_polite);
 
 /* A call begins, which is answered within quiet_ms if all is well. */
 void mongo_connection_begin(mongo_connection *connection, int64_t quiet_ms);
-/* If no server could be chosen, says in *error what each member answered. */
+/* If no server could be chosen, says in *error what each member answered; if a reply was refused,
+ * that it was. */
 void mongo_connection_explain(const mongo_connection *connection, bson_error_t *error);
 /* Its caller waits no longer, which says nothing about the server. */
 bool mongo_connection_is_cut(const mongo_connection *connection);

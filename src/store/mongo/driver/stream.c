@@ -6,6 +6,7 @@
 #include "store/mongo/driver/stream.h"
 #include "core/alloc.h"
 #include "store/kernel_time.h"
+#include "store/mongo/driver/checked.h"
 #include "store/mongo/driver/set.h"
 #include "store/mongo/driver/store.h"
 #include "store/mongo/driver/tls.h"
@@ -363,13 +364,11 @@ static const mongoc_stream_t functions = {.type = OUR_TYPE,
 /* A member that cannot be asked gets a stream without an address, which fails when the driver looks
  * at it: the driver's scan stands still for ever if it gets none for a member of which it has just
  * learned (libmongoc 1.23: it locks a mutex twice). */
-mongoc_stream_t *mongo_stream_open(const mongoc_uri_t *uri, const mongoc_host_list_t *host,
-                                   void *ctx, bson_error_t *error)
+static mongoc_stream_t *open_unchecked(const mongoc_uri_t *uri, const mongoc_host_list_t *host,
+                                       mongo_connection *connection)
 {
-    mongo_connection *connection = ctx;
     mongo_scan *scan = &connection->scan;
     stream *s = alloc_zeroed(sizeof *s);
-    (void)error;
     s->base = functions;
     s->of = connection;
     s->host = alloc_text(host->host_and_port);
@@ -393,4 +392,11 @@ mongoc_stream_t *mongo_stream_open(const mongoc_uri_t *uri, const mongoc_host_li
     s->name = alloc_text(host->host);
     s->shake_events = POLLOUT;
     return tls;
+}
+
+mongoc_stream_t *mongo_stream_open(const mongoc_uri_t *uri, const mongoc_host_list_t *host,
+                                   void *ctx, bson_error_t *error)
+{
+    (void)error;
+    return mongo_checked_around(open_unchecked(uri, host, ctx), ctx);
 }

@@ -268,19 +268,17 @@ static bool give_listed(const mongo_store *store, const bson_t *doc, mongo_skipp
     return true;
 }
 
-static hf_code give_all(mongo_store *store, mongoc_cursor_t *cursor, const mongo_call *call,
-                        hf_state_fn each, void *ctx, hf_error *err)
+static hf_code give_all(mongo_store *store, const mongo_connection *connection,
+                        mongoc_cursor_t *cursor, const mongo_call *call, hf_state_fn each,
+                        void *ctx, hf_error *err)
 {
-    const bson_t *doc, *reply;
-    bson_error_t error;
+    const bson_t *doc;
     mongo_skipped skipped = {.n = 0};
     bool goes_on = true;
     while (goes_on && mongoc_cursor_next(cursor, &doc))
         goes_on = give_listed(store, doc, &skipped, each, ctx);
     mongo_skipped_tell(store, &skipped);
-    if (goes_on && mongoc_cursor_error_document(cursor, &error, &reply))
-        return mongo_fault(store, call, &error, reply, err);
-    return HF_OK;
+    return goes_on ? mongo_cursor_fault(store, call, connection, cursor, err) : HF_OK;
 }
 
 static mongoc_cursor_t *open_list(mongo_store *store, mongoc_client_t *client)
@@ -313,7 +311,7 @@ hf_code mongo_list_sessions(hf_store *base, hf_state_fn each, void *ctx, hf_erro
     if (code)
         return code;
     mongoc_cursor_t *cursor = open_list(store, connection->client);
-    code = give_all(store, cursor, &call, each, ctx, err);
+    code = give_all(store, connection, cursor, &call, each, ctx, err);
     mongoc_cursor_destroy(cursor);
     mongo_pool_give(store, &store->work, &call, connection, code != HF_OK);
     return code;

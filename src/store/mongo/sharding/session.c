@@ -8,7 +8,6 @@
 #include "core/id.h"
 #include "core/lease.h"
 #include "store/mongo/driver/command.h"
-#include "store/mongo/driver/fault.h"
 #include "store/mongo/driver/log.h"
 #include "store/mongo/driver/pool.h"
 #include "store/mongo/driver/reply.h"
@@ -334,8 +333,7 @@ hf_code sharding_list_sessions(hf_store *base, hf_state_fn each, void *ctx, hf_e
 {
     static const mongo_call call = {.what = "listing pings"};
     mongo_store *store = (mongo_store *)base;
-    const bson_t *doc, *reply;
-    bson_error_t error;
+    const bson_t *doc;
     mongo_connection *connection = NULL;
     hf_code code = mongo_ready(store, err);
     if (!code)
@@ -346,8 +344,7 @@ hf_code sharding_list_sessions(hf_store *base, hf_state_fn each, void *ctx, hf_e
     bool goes_on = true;
     while (goes_on && mongoc_cursor_next(cursor, &doc))
         goes_on = give(doc, each, ctx);
-    if (mongoc_cursor_error_document(cursor, &error, &reply))
-        code = mongo_fault(store, &call, &error, reply, err);
+    code = mongo_cursor_fault(store, &call, connection, cursor, err);
     mongoc_cursor_destroy(cursor);
     mongo_pool_give(store, &store->work, &call, connection, code != HF_OK);
     return code;

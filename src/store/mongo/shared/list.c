@@ -9,7 +9,6 @@
 #include "core/record.h"
 #include "store/document.h"
 #include "store/mongo/driver/command.h"
-#include "store/mongo/driver/fault.h"
 #include "store/mongo/driver/pool.h"
 #include "store/mongo/driver/reply.h"
 #include "store/mongo/driver/server.h"
@@ -199,11 +198,11 @@ static bool go_behind(listing *l, const bson_t *doc)
 }
 
 /* *goes_on: there may be more, and it is wanted. */
-static hf_code give_page(listing *l, mongoc_cursor_t *cursor, bool *goes_on, hf_error *err)
+static hf_code give_page(listing *l, const mongo_connection *connection, mongoc_cursor_t *cursor,
+                         bool *goes_on, hf_error *err)
 {
     size_t n = 0;
-    const bson_t *doc, *reply;
-    bson_error_t error;
+    const bson_t *doc;
     *goes_on = false;
     while (mongoc_cursor_next(cursor, &doc)) {
         n++;
@@ -214,9 +213,7 @@ static hf_code give_page(listing *l, mongoc_cursor_t *cursor, bool *goes_on, hf_
         }
     }
     *goes_on = *goes_on && n == l->page;
-    if (mongoc_cursor_error_document(cursor, &error, &reply))
-        return mongo_fault(l->store, &call, &error, reply, err);
-    return HF_OK;
+    return mongo_cursor_fault(l->store, &call, connection, cursor, err);
 }
 
 static hf_code list_page(listing *l, bool *goes_on, hf_error *err)
@@ -226,7 +223,7 @@ static hf_code list_page(listing *l, bool *goes_on, hf_error *err)
     if (code)
         return code;
     mongoc_cursor_t *cursor = open_page(l, connection->client);
-    code = give_page(l, cursor, goes_on, err);
+    code = give_page(l, connection, cursor, goes_on, err);
     mongoc_cursor_destroy(cursor);
     mongo_pool_give(l->store, &l->store->work, &call, connection, code != HF_OK);
     return code;

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sound.c: looks at a reply before the driver does; checked.c calls it for each. */
+#include "store/mongo/driver/sound.h"
+#include "store/bson.h"
+
+#include <string.h>
+
+/* Where in a message, without its length: the opcode, the flags, the kind of its first part. */
+enum { OPCODE = 8, FLAGS = 12, KIND = 16, BODY = 17 };
+
+#define MUST_KNOW 0xffffu /* flags that change what follows */
+
+static uint32_t number_at(const uint8_t *at)
+{
+    uint32_t number;
+    memcpy(&number, at, sizeof number);
+    return BSON_UINT32_FROM_LE(number);
+}
+
+static bool is_container(const bson_iter_t *it)
+{
+    return BSON_ITER_HOLDS_DOCUMENT(it) || BSON_ITER_HOLDS_ARRAY(it);
+}
+
+/* A view of a document or an array; false: its bytes are none. */
+static bool view(const bson_iter_t *it, bson_t *out)
+{
+    uint32_t size;
+    const uint8_t *data;
+    if (BSON_ITER_HOLDS_ARRAY(it))
+        bson_iter_array(it, &size, &data);
+    else
+        bson_iter_document(it, &size, &data);
+    return bson_init_static(out, data, size);
+}
+
+/* Whether each element can be read, and each document in it be viewed. */
+static bool are_whole(const bson_t *doc)
+{
+    bson_iter_t it;
+    bson_t inner;
+    if (!bson_iter_init(&it, doc))
+        return false;
+    while (bson_iter_next(&it))
+        if (is_container(&it) && !view(&it, &inner))
+            return false;
+    return !it.err_off;
+}
+
+/* The driver reads the name of the cursor's collection as text, and each document of a batch. */
+static bool is_cursor_sound(const bson_t *cursor)
+{
+    bson_iter_t it;
+    bson_t batch;
+    if (!are_whole(cursor))
+        return false;
+    if (bson_iter_init_find(&it, cursor, "ns") && !BSON_ITER_HOLDS_UTF8(&it))
+        return false;
+    bson_iter_init(&it, cursor);
+    while (bson_iter_next(&it))
+        if (BSON_ITER_HOLDS_ARRAY(&it) && view(&it, &batch) && !are_whole(&batch))
+            return false;
+    return true;
+}
+
+static bool is_body_sound(const bson_t *body)
+{
+    bson_iter_t it;
+    bson_t cursor;
+    if (!are_whole(body))
+        return false;
+    bson_iter_init(&it, body);
+    while (bson_iter_next(&it)) {
+        const char *key = bson_iter_key(&it);
+        if (strcmp(key, "writeConcernError") == 0 && !is_container(&it))
+            return false;
+        if (strcmp(key, "cursor") == 0 && BSON_ITER_HOLDS_DOCUMENT(&it) &&
+            !(view(&it, &cursor) && is_cursor_sound(&cursor)))
+            return false;
+    }
+    return true;
+}
+
+bool mongo_reply_is_sound(const uint8_t *rest, size_t size)
+{
+    bson_t body;
+    return size > BODY && number_at(rest + OPCODE) == MONGO_OP_MSG &&
+           !(number_at(rest + FLAGS) & MUST_KNOW) && rest[KIND] == 0 &&
+           bson_init_static(&body, rest + BODY, size - BODY) && is_body_sound(&body);
+}
