@@ -565,6 +565,22 @@ class Types(OnASet):
                     if is_one:
                         self.assertIn("put hfLockIdType=%s into the URI" % other, told)
 
+    def test_each_says_how_many_it_passes_by(self):
+        """They are not free, so the status stays 0, as with those that are held."""
+        old = self.now() - datetime.timedelta(hours=1)
+        self.documents.insert_many([{"_id": n, "lockId": self.IDS["uuid"], "lockTs": old} for n in range(3)] + [
+            {"_id": "other", "lockId": self.IDS["uuid"], "lockTs": old, "done": True},
+            {"_id": "held", "lockId": self.IDS["uuid"], "lockTs": self.now()}, {"_id": "free"}])
+        words = ("run", "--document", self.name, "--filter", '{"done":{"$ne":true}}', "--each", "--",
+                 "sh", "-c", 'echo "$HOLDFAST_DOCUMENT_ID"')
+        result = self.check(0, *words, uri=self.driver_uri)
+        self.assertEqual(result.stdout, "free\n")
+        self.assertIn("passed by 3 that match and are stale", result.stderr)
+        self.assertIn("put hfLockIdType=uuid into the URI", result.stderr)
+        result = self.check(0, *words, uri=self.driver_uri + "&hfLockIdType=uuid")
+        self.assertEqual(sorted(result.stdout.split()), ["0", "1", "2", "free"])
+        self.assertEqual(result.stderr, "")
+
     def test_a_lock_without_a_time(self):
         for fields in ({}, {"lockTs": None}):
             for kind, theirs in dict(self.IDS, objectId=bson.ObjectId()).items():

@@ -1,5 +1,6 @@
 # Protocol `document`: locks in the elements of arrays, beside programs that lock them in the way of
 # the library behind the article, on a real three-node set. SPDX-License-Identifier: Apache-2.0
+import datetime
 import json
 import os
 import subprocess
@@ -191,6 +192,14 @@ class Claims(Elements):
         runs = [line.get("runs") for order in self.documents.find() for line in order["lines"]]
         self.assertEqual(runs, [1] * 60)
         self.assertEqual(self.lines_held(), [])
+
+    def test_each_says_how_many_it_passes_by(self):
+        old = self.now() - datetime.timedelta(hours=1)
+        guid = bson.Binary(b"0123456789abcdef", 4)
+        self.insert(_id="one", lines=[{"id": n, "lockId": guid, "lockTs": old} for n in range(2)])
+        result = self.run_document(0, "--element", "lines.id", "--each", "--", "true")
+        self.assertIn("passed by 2 that match and are stale", result.stderr)
+        self.assertIn("put hfLockIdType=uuid into the URI", result.stderr)
 
     def test_filter_and_sort_order_are_about_one_element(self):
         self.order("a", 3, paid=True)

@@ -600,9 +600,34 @@ static void test_a_claim_of_nothing_leaves_nothing(void **state)
     hf_error err;
     hf_record record;
     answers_give("findAndModify", "{'ok': 1, 'value': null}");
+    answers_give("aggregate", "{'ok': 1, 'cursor': {'firstBatch': []}}");
     assert_int_equal(claim(NULL, NULL, &record, &err), HF_OK);
     assert_int_equal(record.holders, 0);
     assert_false(is_held());
+    record_done(&record);
+}
+
+/* A count of what is passed by reads as much as a claim does. */
+static void test_a_claim_of_nothing_counts_what_it_passes_by_once_a_minute(void **state)
+{
+    (void)state;
+    hf_error err;
+    hf_record record;
+    answers_give_always("findAndModify", "{'ok': 1, 'value': null}");
+    answers_give("aggregate", "{'ok': 1, 'cursor': {'firstBatch': []}}");
+    answers_give("aggregate", "{'ok': 1, 'cursor': {'firstBatch': [{'n': 3, 'one': {'$binary': "
+                              "{'base64': 'AAAAAAAAAAAAAAAAAAAAAA==', 'subType': '03'}}}]}}");
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(claim(NULL, NULL, &record, &err), HF_OK);
+        record_done(&record);
+        answers_pass(i < 1 ? 50000 : 20000);
+    }
+    assert_int_equal(answers_sent("aggregate"), 2);
+    assert_non_null(strstr(answers_log(), "passed by 3 that match and are stale"));
+    assert_non_null(strstr(answers_log(), "put hfLockIdType=uuidLegacy into the URI"));
+    answers_pass(100000); /* it is said once */
+    assert_int_equal(claim(NULL, NULL, &record, &err), HF_OK);
+    assert_int_equal(answers_sent("aggregate"), 2);
     record_done(&record);
 }
 
@@ -756,6 +781,7 @@ int main(void)
         TEST(test_a_claim_without_an_object_is_not_sent),
         TEST(test_what_was_claimed_is_renewed_by_its_name),
         TEST(test_a_claim_of_nothing_leaves_nothing),
+        TEST(test_a_claim_of_nothing_counts_what_it_passes_by_once_a_minute),
         TEST(test_a_claim_passes_by_what_cannot_be_named),
         TEST(test_a_claim_does_not_pass_by_for_ever),
         TEST(test_a_refresh_that_comes_late_is_told),

@@ -171,6 +171,7 @@ static void test_claims(void **state)
     answers_give("aggregate", CURSOR("{'_id': ['a', 7]}"));
     claim("taken, and it still matches", "{\"lines.x\": 1}", "{\"y\": -1}");
     answers_give("aggregate", CURSOR(""));
+    answers_give("aggregate", CURSOR(""));
     claim("there is none", NULL, NULL);
     claim("the filter is none", "[", NULL);
     answers_give("aggregate", "{'ok': 0, 'code': 2, 'errmsg': 'what?'}");
@@ -185,6 +186,7 @@ static void test_what_no_longer_matches_is_given_back_and_passed_by(void **state
     answers_give("findAndModify", TAKEN);
     answers_give("aggregate", CURSOR(""));
     answers_give("update", "{'ok': 1, 'n': 1}");
+    answers_give("aggregate", CURSOR(""));
     answers_give("aggregate", CURSOR(""));
     claim("another did it first", "{\"lines.x\": 1}", NULL);
     transcript_end("element-claims-passed-by");

@@ -110,22 +110,31 @@ static hf_code claim_once(mongo_store *store, const hf_claim *wanted, const hf_e
 
 /* If only the taking shows that a document is foreign, the claim gives it back and takes the next
  * one. */
-hf_code mongo_document_claim(hf_store *base, const hf_claim *wanted, const hf_enter *entrant,
-                             hf_record *out, hf_step_reply *reply, hf_error *err)
+static hf_code claim_document(mongo_store *store, const hf_claim *wanted, const hf_enter *entrant,
+                              hf_record *out, hf_step_reply *reply, hf_error *err)
 {
-    mongo_store *store = (mongo_store *)base;
     bson_t passed = BSON_INITIALIZER;
-    record_init(out, "");
-    hf_code code = mongo_ready(store, err);
-    if (!code && store->uri.array)
-        return mongo_element_claim(store, wanted, entrant, out, reply, err);
-    if (!code)
-        code = claim_once(store, wanted, entrant, &passed, out, reply, err);
+    hf_code code = claim_once(store, wanted, entrant, &passed, out, reply, err);
     for (uint32_t n = 1; code == HF_SHAPE && n <= PASSED_MOST && bson_count_keys(&passed) == n;
          n++) {
         record_init(out, "");
         code = claim_once(store, wanted, entrant, &passed, out, reply, err);
     }
     bson_destroy(&passed);
+    return code;
+}
+
+hf_code mongo_document_claim(hf_store *base, const hf_claim *wanted, const hf_enter *entrant,
+                             hf_record *out, hf_step_reply *reply, hf_error *err)
+{
+    mongo_store *store = (mongo_store *)base;
+    record_init(out, "");
+    hf_code code = mongo_ready(store, err);
+    if (code)
+        return code;
+    code = store->uri.array ? mongo_element_claim(store, wanted, entrant, out, reply, err)
+                            : claim_document(store, wanted, entrant, out, reply, err);
+    if (!code && !reply->confirmed)
+        mongo_document_tell_passed(store, wanted);
     return code;
 }

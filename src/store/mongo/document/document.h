@@ -36,6 +36,7 @@ void mongo_document_append_sound(const mongo_store *store, bson_t *to, const cha
 /* The same as templates of expressions. */
 void mongo_document_write_free(const mongo_uri *uri, mongo_builder *out);
 void mongo_document_write_sound(const mongo_uri *uri, mongo_builder *out);
+void mongo_document_write_other_type(const mongo_uri *uri, mongo_builder *out);
 /* The calls of `mongo_protocol` on documents from a look, which come without the user's own fields.
  */
 void mongo_document_append_left(mongo_store *store, bson_t *stages, size_t n, const bson_t *filter);
@@ -63,6 +64,16 @@ void mongo_document_note_refresh(mongo_store *store, const char *name, hf_id tic
                                  int64_t time_ms);
 /* Warns, once, of a stale lockId of another type, which is waited for without end. */
 void mongo_document_note_other_type(mongo_store *store, const char *name, const char *type);
+/* Whether a claim that found nothing is to count what it passes by for its type: at most once a
+ * minute, and no more when that has been said. */
+bool mongo_document_is_to_count(mongo_store *store);
+/* Warns, once, of what a claim has passed by: so many of this type of lockId. */
+void mongo_document_note_passed(mongo_store *store, int64_t n, const char *type);
+
+/* ---- What a claim passes by (passed.c) ---- */
+
+/* A claim with this filter found nothing. Warns if a lockId of another type is why. */
+void mongo_document_tell_passed(mongo_store *store, const hf_claim *wanted);
 
 /* ---- Taking (document.c) ---- */
 

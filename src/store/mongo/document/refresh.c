@@ -7,6 +7,7 @@
 #include "core/lease.h"
 #include "store/mongo/document/document.h"
 #include "store/mongo/driver/log.h"
+#include "sync/mutex_scope.h"
 
 #define WARN_MS 60000
 #define LEAST_LOOK_MS 700 /* a waiter looks more often */
@@ -24,6 +25,7 @@ typedef struct mongo_refresh {
 struct mongo_refreshes {
     mongo_refresh of[MONGO_REFRESHES];
     hf_mono said;       /* when a warning was */
+    hf_mono counted;    /* when a claim counted what it passes by */
     bool has_said_type; /* that another type is never taken over */
 };
 
@@ -103,17 +105,45 @@ void mongo_document_note_refresh(mongo_store *store, const char *name, hf_id tic
                   (long long)mongo_document_stale_ms(&store->uri));
 }
 
+/* Whether it is still to be said. */
+static bool says_type(mongo_store *store)
+{
+    MUTEX_SCOPE(&store->mutex);
+    bool says = !store->refreshes->has_said_type;
+    store->refreshes->has_said_type = true;
+    return says;
+}
+
 void mongo_document_note_other_type(mongo_store *store, const char *name, const char *type)
 {
-    pthread_mutex_lock(&store->mutex);
-    bool warns = !store->refreshes->has_said_type;
-    store->refreshes->has_said_type = true;
-    pthread_mutex_unlock(&store->mutex);
-    if (warns)
+    if (says_type(store))
         mongo_log(store, HF_LOG_WARNING,
                   "%.120s, _id %.120s: it is stale, and yet never taken over here, nor claimed, "
                   "because its %.80s is of another type than the one that is written: if all "
                   "programs write that one, put hfLockIdType=%s into the URI; if its program is "
                   "dead, free it with holdfast break --force",
                   store->uri.collection, name, store->uri.lock_field, type);
+}
+
+bool mongo_document_is_to_count(mongo_store *store)
+{
+    hf_mono now = mongo_mono(store);
+    MUTEX_SCOPE(&store->mutex);
+    struct mongo_refreshes *all = store->refreshes;
+    if (all->has_said_type ||
+        (all->counted.ns && !mono_reached(mono_add_ms(all->counted, WARN_MS), now)))
+        return false;
+    all->counted = now;
+    return true;
+}
+
+void mongo_document_note_passed(mongo_store *store, int64_t n, const char *type)
+{
+    if (says_type(store))
+        mongo_log(store, HF_LOG_WARNING,
+                  "%.120s: a claim found nothing, but passed by %lld that match and are stale, "
+                  "because their %.80s is of another type than the one that is written: if all "
+                  "programs write that one, put hfLockIdType=%s into the URI; if their program is "
+                  "dead, free them with holdfast break --force",
+                  store->uri.collection, (long long)n, store->uri.lock_field, type);
 }

@@ -144,6 +144,15 @@ void mongo_document_write_free(const mongo_uri *uri, mongo_builder *out)
     append_text(uri, out, free_end);
 }
 
+/* Stale, but for the type of its lockId, which is one that programs write. */
+void mongo_document_write_other_type(const mongo_uri *uri, mongo_builder *out)
+{
+    append_text(
+        uri, out,
+        "{'$and': [{'$not': [~]}, {'$in': [{'$type': '$@'}, ['objectId', 'binData']]},"
+        " {'$eq': [{'$type': '$#'}, 'date']}, {'$lte': ['$#', {'$subtract': ['$$NOW', !]}]}]}");
+}
+
 static void append_expr(const mongo_store *store, bson_t *to, const char *field,
                         void (*write)(const mongo_uri *uri, mongo_builder *out))
 {
