@@ -605,7 +605,8 @@ hf_code hf_document_acquire(hf_client *client, const char *id_json, const hf_loc
  * all) and is free or stale. One command, however many claim at once. hf_lock_name() says which
  * document. Without HF_TRY it waits for a document, or gives HF_TIMEOUT. With hfElement it takes an
  * element, by three commands; filter and order are about documents with one element in place of the
- * array, as $unwind gives them.
+ * array, as $unwind gives them. hf_lock_previous() says how the last one left that document, if
+ * that one had asked, too: what it did may be half done.
  *   - HF_NOT_FOUND (HF_TRY): there is none.
  *   - HF_INVALID: the filter or the order is not extended JSON, or uses an operator that the server
  *     does not know. HF_UNUSABLE: the server refuses it for another reason, which err gives. */

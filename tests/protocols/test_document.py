@@ -782,6 +782,23 @@ class Command(OnASet):
                                    'echo x; test "$HOLDFAST_DOCUMENT_ID" != a || exit 3')
         self.assertEqual(result.stdout, "x\n" * 3)
 
+    def test_a_claim_is_told_how_the_last_one_left(self):
+        """Its work may be half done, whatever the document says."""
+        self.insert(_id="job")
+        tell = ("--each", "--", "sh", "-c", 'echo "[$HOLDFAST_PREVIOUS $HOLDFAST_PREVIOUS_STATUS]"; exit 3')
+        self.assertEqual(self.run_document(3, *tell).stdout, "[ ]\n")
+        self.assertEqual(self.run_document(3, *tell).stdout, "[released 3]\n")
+        holder = subprocess.Popen([BIN, "--store", self.driver_uri, "run", "--document", self.name, "--",
+                                   "sh", "-c", "echo held; exec sleep 60"], stdout=subprocess.PIPE)
+        self.addCleanup(holder.stdout.close)
+        self.addCleanup(holder.wait)
+        self.addCleanup(holder.kill)
+        self.assertEqual(holder.stdout.readline(), b"held\n")
+        holder.kill()
+        result = self.run_document(3, "-w", "20s", "--", *tell[2:])
+        self.assertEqual(result.stdout, "[abandoned ]\n")
+        self.assertIn('"job" was abandoned by', result.stderr)
+
     def test_each_of_none(self):
         self.assertEqual(self.run_document(0, "--each", "--", "true").stderr, "")
 

@@ -31,18 +31,16 @@ static const char *const variables[N_VARIABLES] = {"HOLDFAST_HELD",
                                                    "HOLDFAST_PREVIOUS_STATUS",
                                                    "HOLDFAST_DOCUMENT_ID"};
 
-/* A document that was claimed says itself whether its work is done: it matches no longer. */
 static bool is_claim(const plan *p)
 {
     return p->document && !p->document->id;
 }
 
 /* The library asks the store once. */
-static hf_last previous_of(const plan *p, hf_lock *lock)
+static hf_last previous_of(hf_lock *lock)
 {
     hf_last before = {.who = ""};
-    if (!is_claim(p))
-        hf_lock_previous(lock, &before, NULL);
+    hf_lock_previous(lock, &before, NULL);
     return before;
 }
 
@@ -54,12 +52,12 @@ static const char *outcome_text(hf_outcome outcome)
 }
 
 /* Of one lock; "": there is none. */
-static char *value_of(enum variable which, const plan *p, hf_lock *lock)
+static char *value_of(enum variable which, hf_lock *lock)
 {
     int64_t token = hf_lock_token(lock);
     hf_last before = {.who = ""};
     if (which == PREVIOUS || which == PREVIOUS_STATUS)
-        before = previous_of(p, lock);
+        before = previous_of(lock);
     if (which == TOKEN)
         return token ? text_print("%" PRId64, token) : text_copy("");
     if (which == PREVIOUS)
@@ -74,7 +72,7 @@ static char *joined(enum variable which, const plan *p, hf_lock **locks)
 {
     char *out = text_print("%s=", variables[which]);
     for (size_t i = 0; i < p->n_names; i++) {
-        char *value = value_of(which, p, locks[i]);
+        char *value = value_of(which, locks[i]);
         char *longer = text_print("%s%s%s", out, i ? "\n" : "", value);
         free(value);
         free(out);
@@ -137,7 +135,7 @@ static void free_environment(const plan *p, char **environment)
 static void note_taken(const plan *p, hf_lock **locks)
 {
     for (size_t i = 0; i < p->n_names; i++) {
-        hf_last before = previous_of(p, locks[i]);
+        hf_last before = previous_of(locks[i]);
         granted_note(hf_lock_name(locks[i]), hf_lock_waited_ms(locks[i]), hf_lock_token(locks[i]),
                      &before);
     }
@@ -199,7 +197,7 @@ static int release_all(const plan *p, const hf_client *client, hf_lock **locks, 
     int status = 0;
     for (size_t i = 0; i < p->n_names; i++) {
         hf_error err = {0};
-        if (!is_claim(p) && (how->has_run || !p->once))
+        if (how->has_run || !p->once)
             hf_lock_set_exit_status(locks[i], how->status);
         hf_code code = how->is_lost ? HF_OK : hf_lock_release(locks[i], &err);
         if (code)
