@@ -168,14 +168,16 @@ class ReplicaSet:
     places       where each member runs, if not here (see Member)
     gates        whether there is a proxy in front of each member, whose address is known in its place
     name, role   the set's name; "configsvr" or "shardsvr" for a part of a cluster (see cluster.py)
+    arbiters     the numbers of members that only vote
     """
 
     def __init__(self, members=3, standalone=False, args=(), member_args=None, skew=None,
-                 election_ms=None, places=None, name="rs0", role=None, gates=False):
+                 election_ms=None, places=None, name="rs0", role=None, gates=False, arbiters=()):
         members = 1 if standalone else members
         self.standalone = standalone
         self.name = name
         self.role = role
+        self.arbiters = set(arbiters)
         self.election_ms = election_ms
         self.folder = tempfile.mkdtemp(prefix="holdfast-set-")
         atexit.register(self.stop)
@@ -225,7 +227,9 @@ class ReplicaSet:
         return self
 
     def _initiate(self):
-        config = {"_id": self.name, "members": [{"_id": m.number, "host": m.host} for m in self.members]}
+        config = {"_id": self.name, "members": [
+            dict({"_id": m.number, "host": m.host}, **{"arbiterOnly": True} if m.number in self.arbiters else {})
+            for m in self.members]}
         if self.role == "configsvr":
             config["configsvr"] = True
         if self.election_ms is not None:
@@ -269,8 +273,8 @@ class ReplicaSet:
         return until(found, timeout, "a primary")
 
     def wait_secondaries(self, timeout=60):
-        """Until every running member is primary or secondary."""
-        wanted = sum(m.running() for m in self.members) - 1
+        """Until every running member that has data is primary or secondary."""
+        wanted = sum(m.running() and m.number not in self.arbiters for m in self.members) - 1
         return until(lambda: len(self.secondaries()) >= wanted, timeout, "the secondaries")
 
     def kill(self, member, sig=signal.SIGKILL):

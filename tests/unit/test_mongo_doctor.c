@@ -151,6 +151,42 @@ static void test_a_member_that_does_not_answer_is_told(void **state)
     }
 }
 
+#define MEMBER(name, state, health)                                                                \
+    "{'name': '" name "', 'stateStr': '" state "', 'health': " health "}"
+
+static void look_at_members(const char *members)
+{
+    char status[500];
+    mongo_store *store = answers_open("");
+    snprintf(status, sizeof status, "{'ok': 1, 'writeMajorityCount': 2, 'members': [%s]}", members);
+    answers_give("replSetGetStatus", status);
+    look_and_close(store);
+}
+
+static void test_an_arbiter_acknowledges_nothing(void **state)
+{
+    (void)state;
+    look_at_members(MEMBER("a:1", "PRIMARY", "1") ", " MEMBER("b:1", "(not reachable)", "0") ", " //
+                    MEMBER("c:1", "ARBITER", "1"));
+    assert_said("DANGER members: a:1 PRIMARY, b:1 (not reachable), c:1 ARBITER: with data and "
+                "answering: 1, and a majority is 2");
+    assert_said("start b:1, or put a member with data in the arbiter's place");
+    look_at_members(MEMBER("a:1", "PRIMARY", "1") ", " MEMBER("b:1", "RECOVERING", "1") ", " //
+                    MEMBER("c:1", "ARBITER", "1"));
+    assert_said("start the others, or");
+    look_at_members(MEMBER("a:1", "PRIMARY", "1") ", " MEMBER("b:1", "SECONDARY", "1") ", " //
+                    MEMBER("c:1", "ARBITER", "1"));
+    assert_said(
+        "CARE members: a:1 PRIMARY, b:1 SECONDARY, c:1 ARBITER: when one with data is down");
+    look_at_members(MEMBER("a:1", "PRIMARY", "1") ", " MEMBER("b:1", "SECONDARY", "1") ", " //
+                    MEMBER("c:1", "SECONDARY", "1") ", " MEMBER("d:1", "ARBITER", "1"));
+    assert_said("\nmembers: a:1 PRIMARY, b:1 SECONDARY, c:1 SECONDARY, d:1 ARBITER\n");
+    look_at_members(MEMBER("a:1", "PRIMARY", "1") ", " MEMBER("b:1", "SECONDARY", "1") ", " //
+                    MEMBER("c:1", "(not reachable)", "0"));
+    assert_said(
+        "CARE members: a:1 PRIMARY, b:1 SECONDARY, c:1 (not reachable): one does not answer");
+}
+
 static void test_a_member_that_does_not_say_much(void **state)
 {
     (void)state;
@@ -603,6 +639,7 @@ int main(void)
         cmocka_unit_test(test_it_stops_when_it_is_told_to),
         cmocka_unit_test(test_a_server_that_does_not_answer_is_an_error),
         cmocka_unit_test(test_a_member_that_does_not_answer_is_told),
+        cmocka_unit_test(test_an_arbiter_acknowledges_nothing),
         cmocka_unit_test(test_a_member_that_does_not_say_much),
         cmocka_unit_test(test_members_that_may_not_be_seen),
         cmocka_unit_test(test_what_is_no_set_says_so),

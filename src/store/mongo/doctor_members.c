@@ -19,20 +19,64 @@
 
 /* ---- Members ---- */
 
-static bool list_members(const bson_t *status, mongo_builder *out)
+typedef struct members {
+    mongo_builder shown;    /* all, and what they are */
+    mongo_builder down;     /* those that do not answer */
+    int n_data, n_arbiters; /* those that answer */
+    int64_t majority;       /* so many with data acknowledge a write; 0: not known */
+} members;
+
+static void add_name(mongo_builder *to, const char *name, const char *behind)
 {
-    bson_t members, member;
+    builder_add_format(to, "%s%s%s", to->length ? ", " : "", name, behind);
+}
+
+static void count_member(members *all, const bson_t *member)
+{
+    const char *name = mongo_text_at(member, "name", "?");
+    const char *state = mongo_text_at(member, "stateStr", "?");
+    add_name(&all->shown, name, " ");
+    builder_add(&all->shown, state);
+    if (mongo_int_at(member, "health", 0) != 1)
+        add_name(&all->down, name, "");
+    else if (strcmp(state, "ARBITER") == 0)
+        all->n_arbiters++;
+    else if (strcmp(state, "PRIMARY") == 0 || strcmp(state, "SECONDARY") == 0)
+        all->n_data++;
+}
+
+static void count_members(const bson_t *status, members *all)
+{
+    bson_t list, member;
     bson_iter_t it;
-    bool all_well = true;
-    if (!mongo_view(status, "members", &members) || !bson_iter_init(&it, &members))
-        return true;
-    while (mongo_next(&it, &member)) {
-        all_well &= mongo_int_at(&member, "health", 0) == 1;
-        builder_add_format(out, "%s%s %s", out->length ? ", " : "",
-                           mongo_text_at(&member, "name", "?"),
-                           mongo_text_at(&member, "stateStr", "?"));
-    }
-    return all_well;
+    all->majority = mongo_int_at(status, "writeMajorityCount", 0);
+    if (!mongo_view(status, "members", &list) || !bson_iter_init(&it, &list))
+        return;
+    while (mongo_next(&it, &member))
+        count_member(all, &member);
+}
+
+/* An arbiter votes, so that there is a primary, and acknowledges nothing. */
+static void judge_members(doctor *to, const members *all)
+{
+    const char *shown = all->shown.text;
+    if (all->n_arbiters && all->n_data < all->majority)
+        doctor_tell(to, "members", true,
+                    "%s: with data and answering: %d, and a majority is %lld; an arbiter has no "
+                    "data, so no write is acknowledged and no lock is taken: start %s, or put a "
+                    "member with data in the arbiter's place",
+                    shown, all->n_data, (long long)all->majority,
+                    all->down.length ? all->down.text : "the others");
+    else if (all->down.length)
+        doctor_advise(to, "members", "%s: one does not answer, the next failure may stop writes",
+                      shown);
+    else if (all->n_arbiters && all->n_data <= all->majority)
+        doctor_advise(to, "members",
+                      "%s: when one with data is down, no write is acknowledged and no lock is "
+                      "taken, as an arbiter has no data: put a member with data in its place",
+                      shown);
+    else
+        doctor_tell(to, "members", false, "%s", shown);
 }
 
 /* With such a URI, no other member is found when this one is gone or not primary. */
@@ -47,11 +91,19 @@ static void find_names(doctor *to)
             "name all members, and add replicaSet=NAME");
 }
 
+static void tell_members(doctor *to, const bson_t *status)
+{
+    members all = {.shown = builder_begin(""), .down = builder_begin("")};
+    count_members(status, &all);
+    judge_members(to, &all);
+    builder_done(&all.shown);
+    builder_done(&all.down);
+}
+
 static void find_set(doctor *to)
 {
     hf_error error;
     mongo_reply reply;
-    mongo_builder members = builder_begin("");
     hf_code code = doctor_ask_admin(to->store, "{'replSetGetStatus': 1}", &reply, &error);
     if (code == HF_DENIED)
         doctor_tell(
@@ -62,12 +114,8 @@ static void find_set(doctor *to)
     else if (code)
         doctor_tell(to, "members", false, "a replica set; its members are not shown: %s",
                     error.text);
-    else if (list_members(&reply.doc, &members))
-        doctor_tell(to, "members", false, "%s", members.text);
     else
-        doctor_advise(to, "members", "%s: one does not answer, the next failure may stop writes",
-                      members.text);
-    builder_done(&members);
+        tell_members(to, &reply.doc);
     bson_destroy(&reply.doc);
 }
 

@@ -70,6 +70,8 @@ static const char *what_it_is(const bson_t *hello)
         return bson_has_field(hello, "setName") ? "the primary" : "a server of its own";
     if (mongo_true_at(hello, "secondary"))
         return "a secondary";
+    if (mongo_true_at(hello, "arbiterOnly"))
+        return "an arbiter, which has no data";
     return bson_has_field(hello, "setName") ? "a member that is no primary" : "not a data server";
 }
 
