@@ -60,6 +60,7 @@ ENDING_S = 45  # for clients that were told to end
 class Client(serving.Pausable):
     """One torturer and its successors: each SIGKILL begins a new one, with a history of its own."""
     KIND = "c"
+    has_sessions = True
 
     def __init__(self, bed, number, words=()):
         self.bed, self.number, self.words = bed, number, list(words)
@@ -125,6 +126,7 @@ class Client(serving.Pausable):
 class Tenants(Client):
     """A process that takes leases at the services."""
     KIND = "l"
+    has_sessions = False
 
     def command(self):
         return serving.tenant_command(self.bed, self, LOCKS + LEASED, self.words)
@@ -149,7 +151,7 @@ class Bed:
         self.began = time.monotonic()
         self.killed, self.pauses = {}, {}
         self.shocks, self.server_shocks, self.troubles = [], [], []
-        self.drops, self.forgotten, self.stalls = [], [], []
+        self.drops, self.forgotten, self.stalls, self.hindrances = [], [], [], []
         self.crashed, self.held = [], {}
         self.snapshots, self.active, self.done = [], [], []
         self.stall = 0.0
@@ -207,6 +209,9 @@ class Bed:
 
     def dropped(self, began, ended):
         self.drops.append((began, ended))
+
+    def hindered(self, began, ended):
+        self.hindrances.append((began, ended))
 
     def lost_sessions(self, began, ended):
         self.forgotten.append((began, ended))
@@ -319,7 +324,7 @@ class Bed:
             ttl=self.ttl, until=until_now, killed=self.killed, pauses=self.pauses,
             shocks=sorted(self.shocks), server_shocks=sorted(self.server_shocks),
             troubles=sorted(self.troubles + self.outages()),
-            drops=self.drops, forgotten=self.forgotten, held=self.held, crashed=self.crashed,
+            drops=self.drops, forgotten=self.forgotten, hindrances=self.hindrances, held=self.held, crashed=self.crashed,
             stalls=self.stalls,
             lease_ttl=self.lease_ttls_ms()[1] / 1000 if self.services else 0,
             snapshots=self.snapshots + self.last_snapshots(),

@@ -55,8 +55,9 @@ import sys
 
 import leases
 import reasons
-from history import (CALM, IN_TROUBLE, NS, TROUBLED, Conditions, History, Report, Snapshot, by_lock,
-                     client_of, client_thread, inside, is_calm, overlapping, seconds)
+from history import (CALM, NS, TROUBLED, Conditions, History, Report, Snapshot, by_lock,
+                     client_of, client_thread, inside, is_calm, overlapping,
+                     says_trouble, seconds)
 
 CLOSING = 10.5  # what hf_close() may take: 4 s for releases, 5 s for a call under way, the rest
 NONE, RELEASED, ABANDONED = 0, 1, 2  # HF_OUTCOME_...
@@ -371,7 +372,8 @@ def check_release_time(report, turn, pauses, conditions):
     if took > (CALM if calm else TROUBLED) + conditions.slack:
         report.complain("deadline", "%s took %.3f s to be released%s", turn, took,
                         "" if calm else ", in trouble")
-    if turn.release_code not in RELEASE_CODES and (calm or turn.release_code not in IN_TROUBLE):
+    if turn.release_code not in RELEASE_CODES and (
+            calm or not says_trouble(turn.release_code, conditions, turn.let_go, turn.released)):
         report.complain("code", "%s was released with %s%s", turn, turn.release_code,
                         ", nothing being wrong" if calm else "")
 
@@ -446,8 +448,9 @@ def check_codes(report, turns, breaks, conditions):
         if turn.is_lease or turn.refused is None or turn.code in EXPECTED:
             continue
         calm = is_calm(conditions, [client_of(turn)], turn.asked, turn.refused)
-        in_trouble = IN_TROUBLE | ({"HF_LOST"} if turn.group else set())
-        if (calm or turn.code not in in_trouble) and not was_broken_early(turn, breaks):
+        has_reason = says_trouble(turn.code, conditions, turn.asked, turn.refused) or (
+            turn.group and turn.code == "HF_LOST")
+        if (calm or not has_reason) and not was_broken_early(turn, breaks):
             report.complain("code", "%s was refused with %s%s", turn, turn.code,
                             ", nothing being wrong" if calm else "")
 

@@ -18,6 +18,7 @@ from contest import boot_ns
 from gates import AT_THE_DOOR, CLIENTS
 from history import AFTERWARDS
 from mongod import until
+from repeated import Repeated
 
 SERVICE_BEGINS_S = 60
 SERVERS_OWN_ELECTION_MS = 10000
@@ -134,6 +135,46 @@ class CutClient(OnAClient):
     def __str__(self):
         return "CutClient number=%d when=%s way=%s lasts=%s" % (self.number, self.when, self.way,
                                                                 self.lasts)
+
+
+class RepeatBeats(OnAClient):
+    """Another process beats for its sessions, as a copy of its machine does that goes on beside it. It loses
+    them, and what it held stays theirs for as long as they are beaten."""
+    REST_S = 0.2
+
+    def choose(self, chance):
+        super().choose(chance)
+        self.number = chance.choice([n for n, each in enumerate(self.bed.clients) if each.has_sessions])
+        self.lasts = round(chance.uniform(0.3, 1.5) * self.bed.ttl, 2)
+
+    def inject(self):
+        super().inject()
+        self.began = boot_ns()
+        self.client.is_off()
+        self.ids = []
+        self.beat(find=True)
+        self.bed.note("%d sessions of %s are beaten by another" % (len(self.ids), self.client.who))
+        self.beating = Repeated(self.beat, self.REST_S)
+        self.bed.shock()
+
+    def beat(self, find=False):
+        sessions = self.bed.mongo.holdfast["holdfast.sessions"]
+        try:
+            if find:
+                self.ids = sessions.distinct("_id", {"pid": self.client.process.pid})
+            sessions.update_many({"_id": {"$in": self.ids}}, {"$inc": {"beat": 1}})
+        except PyMongoError as error:
+            self.bed.note("beating failed: %s" % error)
+
+    def heal(self):
+        self.beating.end()
+        self.beating.join(30)
+        self.client.is_on()
+        self.bed.trouble(self.began, boot_ns())
+        self.bed.shock()
+
+    def __str__(self):
+        return "RepeatBeats number=%d when=%s lasts=%s" % (self.number, self.when, self.lasts)
 
 
 # ---- Services ----
@@ -492,6 +533,74 @@ class DropBells(DropLocks):
         self.bed.shock()
 
 
+class Foreign(Fault):
+    """Something of another program's stands where locks are kept: nothing is granted, and what is refused is
+    told as unusable, until it is gone."""
+    is_server = True
+    TRIES = 50  # clients make a dropped collection anew at once
+
+    def choose(self, chance):
+        self.lasts = round(chance.uniform(0.3, 1.5) * self.bed.ttl, 2)
+
+    def inject(self):
+        self.began = boot_ns()
+        self.stands = any(self.tries_to_stand() for _ in range(self.TRIES))
+        self.happened(self.began, boot_ns())
+        if not self.stands:
+            self.bed.note("clients were faster")
+
+    def tries_to_stand(self):
+        try:
+            self.stand(self.bed.mongo.holdfast)
+            return True
+        except PyMongoError:
+            return False
+
+    def is_gone(self):
+        try:
+            self.leave(self.bed.mongo.holdfast)
+            return True
+        except PyMongoError:
+            return False
+
+    def heal(self):
+        if self.stands:
+            until(self.is_gone, 60, "what is foreign to go")
+        self.bed.trouble(self.began, boot_ns())
+        self.bed.hindered(self.began, boot_ns())
+        self.bed.shock_servers()
+
+
+class ForeignIndex(Foreign):
+    """A unique index by which a host has one session at most."""
+
+    def stand(self, database):
+        database.drop_collection("holdfast.sessions")
+        database["holdfast.sessions"].create_index("host", unique=True, name="theirs")
+
+    def leave(self, database):
+        database["holdfast.sessions"].drop_index("theirs")
+
+    def happened(self, began, ended):
+        self.bed.lost_sessions(began, ended)
+        self.bed.shock_servers()
+
+
+class ForeignCollection(Foreign):
+    """A view where the locks were."""
+
+    def stand(self, database):
+        database.drop_collection("holdfast.locks")
+        database.command("create", "holdfast.locks", viewOn="other", pipeline=[])
+
+    def leave(self, database):
+        database.drop_collection("holdfast.locks")
+
+    def happened(self, began, ended):
+        self.bed.dropped(began, ended)
+        self.bed.shock_servers()
+
+
 # ---- SQLite ----
 
 class FullDisk(Fault):
@@ -514,7 +623,8 @@ class FullDisk(Fault):
 ON_CLIENTS = [KillClient, StopClient]
 ON_SERVICES = [KillService, StopService]
 ON_A_SET = [KillPrimary, StopPrimary, KillSecondary, StopSecondary, StepDown, ClockAhead, LateEnter,
-            Messages, Messages, DropLocks, DropSessions, DropBells, Quiet]
+            Messages, Messages, DropLocks, DropSessions, DropBells, ForeignIndex, ForeignCollection,
+            RepeatBeats, Quiet]
 AT_GATES = [AtAGate] * 6 + [CutOffPrimary] * 2
 BETWEEN_HOSTS = [CutClient, CutService, CutPrimary, CutPrimary]
 ON_SQLITE = [FullDisk, Quiet]

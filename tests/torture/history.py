@@ -11,6 +11,7 @@ CALM = 1.0  # seconds past a deadline, with nothing wrong
 # the give-back and its confirmation.
 TROUBLED = 26.0
 IN_TROUBLE = {"HF_UNREACHABLE", "HF_UNKNOWN", "HF_READONLY", "HF_FULL"}
+HINDERED = {"HF_UNUSABLE", "HF_SHAPE"}  # something foreign stands where locks are kept
 AFTERWARDS = 6.0  # so long a fault is felt: a call that was under way
 
 
@@ -281,6 +282,7 @@ class Conditions:
     plains: dict = dataclasses.field(default_factory=dict)  # lock: its unguarded counter
     lease_ttl: float = 0.0  # the longest of a lease
     forgotten: list = dataclasses.field(default_factory=list)  # [(from, to)] of dropping sessions
+    hindrances: list = dataclasses.field(default_factory=list)  # [(from, to)]: see HINDERED
     held: dict = dataclasses.field(default_factory=dict)  # lock: by whom, after everybody had ended
     stalls: list = dataclasses.field(default_factory=list)  # [(from, to)]: the machine was busy
     crashed: list = dataclasses.field(default_factory=list)  # services that ended by themselves
@@ -351,6 +353,11 @@ def was_harmed(conditions, who, begin, end):
     return (inside(conditions.troubles, begin, end)
             or any(inside(conditions.pauses.get(each, ()), begin, end) for each in who)
             or any(begin <= at <= end for at in conditions.server_shocks))
+
+
+def says_trouble(code, conditions, begin, end):
+    """Whether the code is one of those that trouble between these moments explains."""
+    return code in IN_TROUBLE or (code in HINDERED and inside(conditions.hindrances, begin, end))
 
 
 def is_calm(conditions, who, begin, end):

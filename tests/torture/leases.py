@@ -1,7 +1,7 @@
 # Judges what the services of a fault campaign answered about leases, call by call. Its rules stand
 # at the top of checker.py, which calls it.
 # SPDX-License-Identifier: Apache-2.0
-from history import (CALM, IN_TROUBLE, NS, TROUBLED, client_of, inside, is_calm, overlapping,
+from history import (CALM, HINDERED, IN_TROUBLE, NS, TROUBLED, client_of, inside, is_calm, overlapping,
                      seconds, was_harmed)
 
 NOTICED = 1.0  # so long a call may go on waiting after its own lease was granted elsewhere
@@ -95,7 +95,7 @@ def check_calls(report, turn, breaks, conditions):
         report.figures["calls without an answer"] += not call.status
         report.figures["calls that met a broken connection"] += call.code in IN_TROUBLE and calm
         check_wait(report, turn, call, calm, conditions)
-        if not is_expected(turn, call, breaks, calm) and not was_taken_over(
+        if not is_expected(turn, call, breaks, calm, conditions) and not was_taken_over(
                 turn, call, conditions):
             report.complain("code", "%s: %s%s: %s", turn, call, ", nothing being wrong"
                             if calm else "", call.text)
@@ -126,7 +126,9 @@ def was_taken_over(turn, call, conditions):
         was_forgotten(turn, conditions, call.answered))
 
 
-def is_expected(turn, call, breaks, calm):
+def is_expected(turn, call, breaks, calm, conditions):
+    if call.code in HINDERED:
+        return inside(conditions.hindrances, call.sent, call.answered)
     if call.status == 500:
         return False
     if call.kind in REFUSED and (call.status in REFUSED[call.kind] or call.status in (200, 201)):

@@ -61,7 +61,7 @@ class Checks(unittest.TestCase):
     def judge(self, *clients, **conditions):
         for name in ("shocks",):
             conditions[name] = [ns(each) for each in conditions.get(name, [])]
-        for name in ("troubles", "drops"):
+        for name in ("troubles", "drops", "hindrances"):
             conditions[name] = [(ns(a), ns(b)) for a, b in conditions.get(name, [])]
         conditions["pauses"] = {who: [(ns(a), ns(b)) for a, b in spans]
                                 for who, spans in conditions.get("pauses", {}).items()}
@@ -583,6 +583,10 @@ class Ends(Checks):
         self.assert_bad("code", refused("HF_UNREACHABLE"))
         self.assert_bad("code", refused("HF_INTERNAL"), troubles=[(9, 10.5)])
         self.assert_bad("code", refused("HF_SHAPE"))
+        foreign = {"troubles": [(9, 10.5)], "hindrances": [(9, 10.5)]}
+        self.assert_good(refused("HF_SHAPE"), **foreign)
+        self.assert_good(refused("HF_UNUSABLE"), **foreign)
+        self.assert_bad("code", refused("HF_UNUSABLE"), troubles=[(9, 10.5)], hindrances=[(1, 2)])
 
     def test_several_may_be_lost_before_all_are_had(self):
         def refused(group):

@@ -34,7 +34,8 @@ class Torture(unittest.TestCase):
 
     def test_a_replica_set(self):
         kinds = [faults.KillClient, faults.StopClient, faults.KillPrimary, faults.DropLocks,
-                 faults.DropBells, faults.Messages, faults.ClockAhead, faults.KillService, faults.StopService]
+                 faults.DropBells, faults.Messages, faults.ClockAhead, faults.KillService, faults.StopService,
+                 faults.ForeignIndex, faults.ForeignCollection, faults.RepeatBeats]
         kinds += ([faults.CutClient, faults.CutPrimary, faults.CutService] if DIVIDED
                   else [faults.StopPrimary])
         report = self.campaign(kinds, "--ttl=2", "--shortest")
