@@ -497,7 +497,8 @@ class Replies(OnASet):
 
     def test_no_reply_to_any_command_ends_the_process(self):
         """Neither to a write, nor to a read; what the driver does not survive is refused."""
-        fields = {"writeConcernError": "slow", "cursor": {"id": bson.Int64(0), "ns": 5, "firstBatch": []}}
+        fields = {"writeConcernError": "slow", "cursor": {"id": bson.Int64(0), "ns": 5, "firstBatch": []},
+                  "code": 1e300}
         odd = [None]
 
         def change(name, command, reply):
@@ -512,6 +513,18 @@ class Replies(OnASet):
                         self.assertGreater(command.status(30), 0, str(command))
                         self.assertNotIn("precondition", command.errors)
                         self.assertIn("the reply is not that of a MongoDB server", command.errors)
+
+    def test_no_hello_ends_the_process(self):
+        odd = [None]
+
+        def change(name, command, reply):
+            if name in ("hello", "isMaster", "ismaster"):
+                reply[odd[0][0]] = odd[0][1]
+        with Proxy(self.rs.wait_primary().host, change) as proxy:
+            uri = proxy.uri(self.database, serverSelectionTimeoutMS=300)
+            for odd[0] in (("compression", [5]), ("speculativeAuthenticate", 5), ("code", 1e300)):
+                with self.subTest(odd[0]):
+                    self.run_command("list", uri=uri, status=69)
 
 
 if __name__ == "__main__":

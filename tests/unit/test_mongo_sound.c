@@ -7,7 +7,13 @@
 
 #include <string.h>
 
-enum { HEAD = 17, OPCODE = 8, FLAGS = 12, KIND = 16 }; /* without the length of the message */
+enum {
+    HEAD = 17,
+    OLD_HEAD = 32,
+    OPCODE = 8,
+    FLAGS = 12,
+    KIND = 16
+}; /* without the length of the message */
 
 static uint8_t message[1000];
 static size_t size; /* of it */
@@ -30,7 +36,7 @@ static void answer_with(const char *json)
 
 static bool is_sound(void)
 {
-    return mongo_reply_is_sound(message, size);
+    return mongo_reply_is_sound(message, size, true);
 }
 
 static bool is_sound_with(const char *json)
@@ -66,6 +72,49 @@ static void test_a_write_concern_error_that_is_no_document(void **state)
     assert_false(is_sound_with("{'ok': 1, 'writeConcernError': 64}"));
     assert_false(is_sound_with("{'ok': 1, 'writeConcernError': null}"));
     assert_true(is_sound_with("{'ok': 1, 'writeConcernError': []}"));
+}
+
+static void test_an_error_without_a_number(void **state)
+{
+    (void)state;
+    assert_false(is_sound_with("{'ok': 0, 'code': 0}"));
+    assert_false(is_sound_with("{'ok': 1, 'code': 1e300}"));
+    assert_false(is_sound_with("{'ok': 1, 'code': {'$numberLong': '4294967296'}}"));
+    assert_false(is_sound_with("{'ok': 1, 'writeConcernError': {'code': 0}}"));
+    assert_true(is_sound_with("{'ok': 0, 'code': 11000.0}"));
+    assert_true(is_sound_with("{'ok': 0, 'code': 'x'}"));
+}
+
+static void test_an_odd_hello(void **state)
+{
+    (void)state;
+    assert_true(is_sound_with("{'ok': 1, 'compression': ['zlib']}"));
+    assert_true(is_sound_with("{'ok': 1, 'speculativeAuthenticate': {}}"));
+    assert_false(is_sound_with("{'ok': 1, 'compression': [5]}"));
+    assert_false(is_sound_with("{'ok': 1, 'speculativeAuthenticate': 5}"));
+}
+
+static void answer_as_of_old(const char *json)
+{
+    bson_t *body = pipeline_json(json);
+    memset(message, 0, sizeof message);
+    put_number(OPCODE, 1);
+    put_number(OLD_HEAD - 4, 1); /* one document */
+    memcpy(message + OLD_HEAD, bson_get_data(body), body->len);
+    size = OLD_HEAD + body->len;
+    bson_destroy(body);
+}
+
+/* The first question of a connection is asked so. */
+static void test_an_older_message_answers_a_hello_only(void **state)
+{
+    (void)state;
+    answer_as_of_old("{'ok': 1, 'ismaster': true}");
+    assert_true(mongo_reply_is_sound(message, size, false));
+    assert_false(mongo_reply_is_sound(message, size, true));
+    assert_false(mongo_reply_is_sound(message, size - 1, false));
+    answer_as_of_old("{'ok': 1, 'compression': [5]}");
+    assert_false(mongo_reply_is_sound(message, size, false));
 }
 
 static void test_a_cursor_whose_collection_is_no_text(void **state)
@@ -126,6 +175,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_servers_send),
         cmocka_unit_test(test_a_write_concern_error_that_is_no_document),
+        cmocka_unit_test(test_an_error_without_a_number),
+        cmocka_unit_test(test_an_odd_hello),
+        cmocka_unit_test(test_an_older_message_answers_a_hello_only),
         cmocka_unit_test(test_a_cursor_whose_collection_is_no_text),
         cmocka_unit_test(test_another_kind_of_message),
         cmocka_unit_test(test_a_size_that_is_not_right),

@@ -20,6 +20,7 @@ typedef struct checked {
     bool is_command;             /* what was sent last is an OP_MSG */
     uint8_t length[LENGTH_SIZE]; /* of the message that is being read */
     size_t at;                   /* how much of it has been read */
+    uint8_t *kept;               /* what that is, behind the length, if it comes in pieces */
 } checked;
 
 static checked *checked_of(mongoc_stream_t *base)
@@ -60,19 +61,39 @@ static ssize_t write_to(mongoc_stream_t *base, mongoc_iovec_t *iov, size_t n_iov
 
 /* ---- Reading ---- */
 
-/* False: the message that ends with these bytes is refused. The driver reads what answers a command
- * in one piece behind the length. What comes in other pieces answers a hello, whose reader trusts
- * nothing. */
+/* A hello may come in pieces. The driver looks at a message when it has all of it. */
+static void keep(checked *c, const uint8_t *data, size_t n)
+{
+    size_t before = c->at - LENGTH_SIZE;
+    c->kept = alloc_array(c->kept, before + n, 1);
+    memcpy(c->kept + before, data, n);
+}
+
+static void begin_message(checked *c)
+{
+    free(c->kept);
+    c->kept = NULL;
+    c->at = 0;
+}
+
+/* False: the message that ends with these bytes is refused. */
 static bool follow(checked *c, const uint8_t *data, size_t n)
 {
-    size_t before = c->at;
-    for (size_t i = 0; i < n && before + i < LENGTH_SIZE; i++)
-        c->length[before + i] = data[i];
-    c->at += n;
-    if (c->at < LENGTH_SIZE || c->at < number_of(c->length))
+    for (; n && c->at < LENGTH_SIZE; n--)
+        c->length[c->at++] = *data++;
+    if (!n)
         return true;
-    c->at = 0;
-    return !c->is_command || before != LENGTH_SIZE || mongo_reply_is_sound(data, n);
+    size_t size = number_of(c->length);
+    bool is_whole = c->at == LENGTH_SIZE && n + LENGTH_SIZE == size;
+    if (!is_whole)
+        keep(c, data, n);
+    c->at += n;
+    if (c->at < size)
+        return true;
+    bool is_sound =
+        mongo_reply_is_sound(is_whole ? data : c->kept, c->at - LENGTH_SIZE, c->is_command);
+    begin_message(c);
+    return is_sound;
 }
 
 static ssize_t read_from(mongoc_stream_t *base, mongoc_iovec_t *iov, size_t n_iov, size_t min_bytes,
@@ -98,12 +119,14 @@ static ssize_t read_from(mongoc_stream_t *base, mongoc_iovec_t *iov, size_t n_io
 static void destroy(mongoc_stream_t *base)
 {
     mongoc_stream_destroy(checked_of(base)->inner);
+    free(checked_of(base)->kept);
     free(base);
 }
 
 static void fail(mongoc_stream_t *base)
 {
     mongoc_stream_failed(checked_of(base)->inner);
+    free(checked_of(base)->kept);
     free(base);
 }
 

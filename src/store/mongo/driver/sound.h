@@ -10,8 +10,8 @@
 
 #define MONGO_OP_MSG 2013
 
-/* Whether the driver survives this answer to a command that was sent as an OP_MSG. `rest`: the
- * message without the length that it begins with. */
-bool mongo_reply_is_sound(const uint8_t *rest, size_t size);
+/* Whether the driver survives this answer. `rest`: the message without the length that it begins
+ * with. is_command: to what was sent as an OP_MSG; else to the first hello of a connection. */
+bool mongo_reply_is_sound(const uint8_t *rest, size_t size, bool is_command);
 
 #endif
