@@ -334,10 +334,10 @@ static const operation operations[] = {
     {.name = "leave", .run = do_leave, .silent = 2},
     {.name = "look", .run = do_look},
     {.name = "list", .run = do_list},
-    {.name = "list sessions", .run = do_list_sessions, .silent = 4, .in_parts = true},
+    {.name = "list sessions", .run = do_list_sessions, .silent = 8, .in_parts = true},
     {.name = "ask", .run = do_ask},
     {.name = "sweep", .run = do_sweep, .in_parts = true, .goes_on = true},
-    {.name = "doctor", .run = do_doctor, .silent = 1, .in_parts = true},
+    {.name = "doctor", .run = do_doctor, .silent = 14, .in_parts = true},
 };
 
 /* ---- One run ---- */

@@ -88,6 +88,94 @@ static void refuses_a_newer_schema(void **state)
     expect_unusable("schema 3");
 }
 
+static bool count_record(void *ctx, const hf_record *record)
+{
+    (void)record;
+    ++*(int *)ctx;
+    return true;
+}
+
+/* Code of whoever may write to the file would run here, and may take for ever. */
+#define TRIGGER "CREATE TRIGGER t AFTER INSERT ON sessions BEGIN DELETE FROM locks; END"
+static const char *const codes[] = {
+    TRIGGER,
+    TRIGGER "; PRAGMA writable_schema = ON;"
+            " UPDATE sqlite_master SET type = 'TRIGGER', tbl_name = 'SESSIONS' WHERE name = 't'",
+    "CREATE INDEX i ON locks(instr(zeroblob(9), name))",
+    "CREATE INDEX i ON LOCKS(name) WHERE length(record) > 9",
+    "CREATE VIEW history AS SELECT 1 AS name",
+    "CREATE TABLE history(x, name TEXT AS (hex(zeroblob(9))))",
+};
+
+static void refuses_tables_that_run_code(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof codes / sizeof *codes; i++) {
+        hf_store *store = open_store();
+        store->ops->close(store);
+        run_sql(codes[i]);
+        expect_unusable("did not make");
+        assert_int_equal(unlink(path), 0);
+    }
+}
+
+static hf_code try_all(hf_store *store, hf_id session, hf_error *err)
+{
+    static hf_session_state found;
+    hf_enter in = enter_of(session, 1);
+    hf_step_reply reply;
+    const hf_list_part all = {.prefix = "", .after = ""};
+    hf_code steps = store->ops->step(store, "b", &(hf_step){.enter = &in}, NULL, &reply, err);
+    int n = 0;
+    assert_int_equal(store->ops->list(store, &all, count_record, &n, NULL), steps);
+    assert_int_equal(
+        store->ops->session_beat(store, session, &(hf_beat){.waits = NULL}, &found, NULL), steps);
+    return steps;
+}
+
+static void lets_no_code_in_while_it_is_open(void **state)
+{
+    (void)state;
+    hf_error err;
+    hf_store *store = open_store();
+    hf_id session = begin_session(store);
+    assert_int_equal(try_all(store, session, &err), HF_OK);
+    run_sql("CREATE INDEX i ON locks(instr(zeroblob(9), name))");
+    assert_int_equal(try_all(store, session, &err), HF_UNUSABLE);
+    assert_non_null(strstr(err.text, "did not make"));
+    run_sql("DROP INDEX i");
+    assert_int_equal(try_all(store, session, &err), HF_OK);
+    store->ops->close(store);
+}
+
+/* They are never run. */
+static void leaves_what_others_keep_beside(void **state)
+{
+    (void)state;
+    hf_error err;
+    hf_store *store = open_store();
+    hf_id session = begin_session(store);
+    run_sql("CREATE TABLE mine(x); CREATE INDEX mine_x ON mine(abs(x)); CREATE VIEW held AS SELECT"
+            " name FROM locks; ANALYZE");
+    assert_int_equal(try_all(store, session, &err), HF_OK);
+    store->ops->close(store);
+    store = open_store();
+    store->ops->close(store);
+}
+
+static void refuses_a_row_that_fills_the_memory(void **state)
+{
+    (void)state;
+    hf_error err;
+    int n = 0;
+    const hf_list_part all = {.prefix = "", .after = ""};
+    hf_store *store = open_store();
+    run_sql("INSERT INTO locks VALUES('big', zeroblob(20000000))");
+    assert_int_equal(store->ops->list(store, &all, count_record, &n, &err), HF_UNUSABLE);
+    assert_non_null(strstr(err.text, "a row of more than 16 MB"));
+    store->ops->close(store);
+}
+
 static void refuses_paths_that_cannot_be(void **state)
 {
     (void)state;
@@ -102,13 +190,6 @@ static void refuses_paths_that_cannot_be(void **state)
     assert_int_equal(access(":memory:", F_OK), -1);
     path[0] = '\0';
     assert_int_equal(open_fails(&err), HF_INVALID);
-}
-
-static bool count_record(void *ctx, const hf_record *record)
-{
-    (void)record;
-    ++*(int *)ctx;
-    return true;
 }
 
 /* The exit status says at which line it failed. */
@@ -593,6 +674,10 @@ int main(void)
         TEST(refuses_what_only_seems_empty),
         TEST(takes_over_schema_1),
         TEST(refuses_a_newer_schema),
+        TEST(refuses_tables_that_run_code),
+        TEST(lets_no_code_in_while_it_is_open),
+        TEST(leaves_what_others_keep_beside),
+        TEST(refuses_a_row_that_fills_the_memory),
         TEST(refuses_paths_that_cannot_be),
         TEST(opens_while_another_writes),
         TEST(says_what_is_wrong_with_a_row),

@@ -9,16 +9,8 @@
 #define TURNS_MOST 100000
 #define AGE_MOST_MS ((int64_t)7 * 86400000)
 
-/* `number` tells the turns of a ticket apart: core/history.h. */
-static const char *const made[] = {
-    "CREATE TABLE IF NOT EXISTS history (row INTEGER PRIMARY KEY, ticket BLOB NOT NULL,"
-    " number INTEGER NOT NULL, is_block INTEGER NOT NULL, name TEXT NOT NULL,"
-    " session BLOB NOT NULL, who TEXT NOT NULL, actor TEXT NOT NULL, why TEXT NOT NULL,"
-    " permits INTEGER NOT NULL, \"limit\" INTEGER NOT NULL, token INTEGER NOT NULL,"
-    " granted_at INTEGER NOT NULL, ended_at INTEGER NOT NULL, end TEXT NOT NULL,"
-    " reason TEXT NOT NULL, exit_status INTEGER, more INTEGER NOT NULL,"
-    " UNIQUE (ticket, number, is_block))",
-    "CREATE INDEX IF NOT EXISTS history_name ON history(name)"};
+static const char *const made[] = {"CREATE TABLE IF NOT EXISTS " SCHEMA_HISTORY,
+                                   "CREATE INDEX IF NOT EXISTS " SCHEMA_HISTORY_INDEX};
 
 /* ---- Adding ---- */
 

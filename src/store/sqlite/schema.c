@@ -5,7 +5,9 @@
 #include "store/kernel_time.h"
 #include "store/sqlite/sqlite_internal.h"
 
+#include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #define APPLICATION_ID 0x486f6c64 /* "Hold" */
 #define SCHEMA_VERSION 2
@@ -77,26 +79,60 @@ static hf_code judge(const sql *conn, const identity *found, hf_error *err)
     return HF_OK;
 }
 
-static bool is_one_of_ours(const char *text)
+static bool is_one_of(const char *const texts[], size_t n, const char *text)
 {
-    for (size_t i = 0; text && i < sizeof tables / sizeof tables[0]; i++)
-        if (strcmp(text, tables[i]) == 0)
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(text, texts[i]) == 0)
             return true;
     return false;
 }
 
-/* Tables and indexes that others added do no harm, but a trigger would run in our transactions. */
-static hf_code count_ours(sql *conn, size_t *ours, bool *has_trigger, hf_error *err)
+/* What sqlite_master says of the tables. */
+typedef struct forms {
+    size_t ours;       /* of those that are made first */
+    char strange[100]; /* the name of an index or trigger that others put on a table of ours, or of
+                          what stands in place of one; "": there is nothing like that */
+} forms;
+
+/* SQLite takes LOCKS for locks. */
+static bool is_on_ours(const char *table)
+{
+    static const char *const names[] = {"locks", "sessions", "asks",   "boots",
+                                        "meta",  "waits",    "history"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcasecmp(table, names[i]) == 0)
+            return true;
+    return false;
+}
+
+static void add_form(forms *to, const char *name, const char *table, const char *text)
+{
+    static const char *const history[] = {"CREATE TABLE " SCHEMA_HISTORY,
+                                          "CREATE INDEX " SCHEMA_HISTORY_INDEX};
+    bool is_first = is_one_of(tables, sizeof tables / sizeof *tables, text);
+    bool is_ours = is_first || !*text || is_one_of(history, 2, text);
+    to->ours += is_first;
+    if (!is_ours && is_on_ours(table))
+        snprintf(to->strange, sizeof to->strange, "%s", name);
+}
+
+static const char *text_at(sqlite3_stmt *row, int column)
+{
+    const char *text = (const char *)sqlite3_column_text(row, column);
+    return text ? text : "";
+}
+
+/* Tables that others added do no harm, nor does what is on them. But a trigger on ours would run in
+ * our transactions, and so would the expressions of an index, which may take for ever. */
+static hf_code read_forms(sql *conn, forms *out, hf_error *err)
 {
     sqlite3_stmt *list;
-    int rc = sqlite3_prepare_v2(conn->db, "SELECT type, sql FROM sqlite_master", -1, &list, NULL);
+    int rc = sqlite3_prepare_v2(conn->db, "SELECT name, tbl_name, sql FROM sqlite_master", -1,
+                                &list, NULL);
     if (rc == SQLITE_OK)
         rc = sqlite3_step(list);
-    for (; rc == SQLITE_ROW; rc = sqlite3_step(list)) {
-        const char *type = (const char *)sqlite3_column_text(list, 0);
-        *has_trigger |= type && strcmp(type, "trigger") == 0;
-        *ours += is_one_of_ours((const char *)sqlite3_column_text(list, 1));
-    }
+    for (; rc == SQLITE_ROW; rc = sqlite3_step(list))
+        add_form(out, text_at(list, 0), text_at(list, 1), text_at(list, 2));
     hf_code code = rc == SQLITE_DONE ? HF_OK : sql_fail(conn, rc, "read the schema", err);
     sqlite3_finalize(list);
     return code;
@@ -106,15 +142,21 @@ static hf_code count_ours(sql *conn, size_t *ours, bool *has_trigger, hf_error *
  */
 static hf_code check_tables(sql *conn, size_t n_tables, hf_error *err)
 {
-    size_t ours = 0;
-    bool has_trigger = false;
-    hf_code code = count_ours(conn, &ours, &has_trigger, err);
-    if (code || (ours == n_tables && !has_trigger))
+    forms found = {.ours = 0};
+    hf_code code = read_forms(conn, &found, err);
+    if (code || (found.ours == n_tables && !*found.strange))
         return code;
     return error_set(err, HF_UNUSABLE,
                      "%s: its tables were changed by another program (%zu of %zu are as holdfast "
-                     "makes them%s): restore it, or name another path",
-                     conn->path, ours, n_tables, has_trigger ? ", and there is a trigger" : "");
+                     "makes them%s%s): restore it, or name another path",
+                     conn->path, found.ours, n_tables,
+                     *found.strange ? ", and it did not make the trigger, index or table " : "",
+                     found.strange);
+}
+
+static hf_code check_all_tables(sql *conn, hf_error *err)
+{
+    return check_tables(conn, N_TABLES, err);
 }
 
 static hf_code refuse_old(const sql *conn, hf_error *err)
@@ -214,7 +256,7 @@ hf_code schema_check(sql *conn, hf_error *err)
     if (!code && found.version == 1)
         code = upgrade(conn, err);
     if (!code && !is_empty(&found))
-        code = check_tables(conn, N_TABLES, err);
+        code = check_all_tables(conn, err);
     if (code)
         return code;
     conn->is_readonly = sqlite3_db_readonly(conn->db, "main") == 1;
@@ -233,6 +275,7 @@ hf_code schema_check(sql *conn, hf_error *err)
 hf_code schema_settle(sql *conn, bool is_tidy, hf_error *err)
 {
     sql_tend_log(conn, is_tidy);
+    sql_judge_schema(conn, check_all_tables);
     return sql_exec(conn, "PRAGMA synchronous = NORMAL", NULL, err);
 }
 

@@ -17,6 +17,8 @@
 #define WORTH_EMPTYING 200
 #define COMMIT_PAGES 8 /* of a commit, about */
 
+#define LARGEST (16 << 20) /* bytes of a row; our largest record is far smaller */
+
 /* Between two tries, at most: of the one whose turn it is, of those that take no turns, and of
  * those whose turn it is not. */
 #define TURN_US 1000
@@ -87,6 +89,24 @@ void sql_take_turns(sql *conn, const int *fd)
     conn->turn_fd = fd;
 }
 
+void sql_judge_schema(sql *conn, sql_judge_fn judge)
+{
+    conn->judge = judge;
+    conn->schema = -1;
+}
+
+/* Whoever may write to the file can put code of theirs into it, which runs in our process:
+ * triggers, views, and the expressions of tables and indexes. We need neither triggers nor views,
+ * and schema.c looks at the rest. */
+static void distrust(sqlite3 *db)
+{
+    sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
+    sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_VIEW, 0, NULL);
+    sqlite3_db_config(db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+    sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+    sqlite3_limit(db, SQLITE_LIMIT_LENGTH, LARGEST);
+}
+
 hf_code sql_open(sql *conn, const char *path, int64_t patience_ms, hf_error *err)
 {
     *conn = (sql){.path = path, .patience_ms = patience_ms};
@@ -98,6 +118,7 @@ hf_code sql_open(sql *conn, const char *path, int64_t patience_ms, hf_error *err
     int rc = sqlite3_open_v2(path, &conn->db, flags, NULL);
     if (rc != SQLITE_OK)
         return sql_fail(conn, rc, "open", err);
+    distrust(conn->db);
     sqlite3_extended_result_codes(conn->db, 1);
     sqlite3_busy_handler(conn->db, wait_for_writer, conn);
     return HF_OK;
@@ -253,6 +274,11 @@ hf_code sql_fail(sql *conn, int rc, const char *doing, hf_error *err)
                          "%s: is damaged (%s): stop all its users, then restore "
                          "or remove it",
                          conn->path, sqlite3_errmsg(conn->db));
+    case SQLITE_TOOBIG:
+        return error_set(err, HF_UNUSABLE,
+                         "%s: has a row of more than %d MB, which is none of holdfast's: stop all "
+                         "its users, then restore or remove it",
+                         conn->path, LARGEST >> 20);
     case SQLITE_CANTOPEN:
         return fail_to_open(conn, os, err);
     case SQLITE_PERM:
@@ -279,11 +305,42 @@ hf_code sql_exec(sql *conn, const char *text, int64_t *out, hf_error *err)
     return code;
 }
 
+static hf_code ready(sql *conn, sql_id id, sqlite3_stmt **out, hf_error *err)
+{
+    sqlite3_stmt **kept = &conn->statements[id];
+    int rc = SQLITE_OK;
+    if (!*kept)
+        rc = sqlite3_prepare_v3(conn->db, texts[id], -1, SQLITE_PREPARE_PERSISTENT, kept, NULL);
+    *out = *kept;
+    return rc == SQLITE_OK ? HF_OK : sql_fail(conn, rc, texts[id], err);
+}
+
 static hf_code run_plain(sql *conn, sql_id id, hf_error *err)
 {
     sqlite3_stmt *statement;
-    hf_code code = sql_ready(conn, id, &statement, err);
+    hf_code code = ready(conn, id, &statement, err);
     return code ? code : sql_run(conn, statement, err);
+}
+
+/* In a transaction they stay as they were judged. */
+static hf_code judge_schema(sql *conn, hf_error *err)
+{
+    bool found;
+    sqlite3_stmt *get;
+    if (!conn->judge)
+        return HF_OK;
+    hf_code code = ready(conn, SQL_SCHEMA, &get, err);
+    if (!code)
+        code = sql_next(conn, get, &found, err);
+    if (code)
+        return code;
+    int64_t schema = sqlite3_column_int64(get, 0);
+    sql_reset(get);
+    if (schema != conn->schema)
+        code = conn->judge(conn, err);
+    if (!code)
+        conn->schema = schema;
+    return code;
 }
 
 /* A transaction that can be neither committed nor rolled back would keep all writers out. So
@@ -291,15 +348,17 @@ static hf_code run_plain(sql *conn, sql_id id, hf_error *err)
 static hf_code begin(sql *conn, sql_id id, hf_error *err)
 {
     sqlite3_stmt *rollback;
-    hf_code code = sql_ready(conn, SQL_ROLLBACK, &rollback, err);
+    hf_code code = ready(conn, SQL_ROLLBACK, &rollback, err);
     if (code)
         return code;
     sql_rollback(conn);
     conn->begins = true;
     code = run_plain(conn, id, err);
     conn->begins = false;
+    if (!code)
+        code = judge_schema(conn, err);
     if (code)
-        leave_turn(conn);
+        sql_rollback(conn);
     return code;
 }
 
@@ -320,7 +379,7 @@ hf_code sql_begin_read(sql *conn, hf_error *err)
 hf_code sql_commit(sql *conn, hf_error *err)
 {
     sqlite3_stmt *statement;
-    hf_code code = sql_ready(conn, SQL_COMMIT, &statement, err);
+    hf_code code = ready(conn, SQL_COMMIT, &statement, err);
     errno = 0; /* SQLite does not keep the cause of this failure */
     int rc = code ? SQLITE_ERROR : sqlite3_step(statement);
     sqlite3_reset(statement);
@@ -368,12 +427,11 @@ hf_code sql_end(sql *conn, hf_code code, hf_error *err)
 
 hf_code sql_ready(sql *conn, sql_id id, sqlite3_stmt **out, hf_error *err)
 {
-    sqlite3_stmt **kept = &conn->statements[id];
-    int rc = SQLITE_OK;
-    if (!*kept)
-        rc = sqlite3_prepare_v3(conn->db, texts[id], -1, SQLITE_PREPARE_PERSISTENT, kept, NULL);
-    *out = *kept;
-    return rc == SQLITE_OK ? HF_OK : sql_fail(conn, rc, texts[id], err);
+    hf_code code = HF_OK;
+    *out = NULL;
+    if (sqlite3_get_autocommit(conn->db))
+        code = judge_schema(conn, err);
+    return code ? code : ready(conn, id, out, err);
 }
 
 hf_code sql_next(sql *conn, sqlite3_stmt *statement, bool *found, hf_error *err)

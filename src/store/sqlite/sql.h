@@ -14,6 +14,7 @@
     X(SQL_BEGIN_READ, "BEGIN")                                                                     \
     X(SQL_COMMIT, "COMMIT")                                                                        \
     X(SQL_ROLLBACK, "ROLLBACK")                                                                    \
+    X(SQL_SCHEMA, "PRAGMA schema_version")                                                         \
     X(SQL_RECORD_GET, "SELECT record FROM locks WHERE name = ?1")                                  \
     X(SQL_RECORD_NEW, "INSERT INTO locks(name, record) VALUES(?1, ?2)")                            \
     X(SQL_RECORD_SET, "UPDATE locks SET record = ?2 WHERE name = ?1")                              \
@@ -90,8 +91,13 @@ typedef enum sql_id {
         SQL_COUNT
 } sql_id;
 
+typedef struct sql sql;
+
+/* Looks at the tables, without sql_begin() and sql_ready(). */
+typedef hf_code (*sql_judge_fn)(sql *conn, hf_error *err);
+
 /* All but the mutex is guarded by the mutex. */
-typedef struct sql {
+struct sql {
     pthread_mutex_t mutex;
     sqlite3 *db;
     sqlite3_stmt *statements[SQL_COUNT];
@@ -100,10 +106,12 @@ typedef struct sql {
     int64_t busy_since_ms; /* when the present wait began */
     const int *turn_fd; /* its flock() says whose turn it is; the owner's; NULL: takes no turns */
     bool has_turn, begins;
-    bool is_readonly; /* sql_begin() refuses */
-    bool is_tidy;     /* it moves the log into the database now and then */
-    int log_pages;    /* after the last commit here */
-} sql;
+    sql_judge_fn judge; /* NULL: the tables are not judged */
+    int64_t schema;     /* the number of the tables that were judged last */
+    bool is_readonly;   /* sql_begin() refuses */
+    bool is_tidy;       /* it moves the log into the database now and then */
+    int log_pages;      /* after the last commit here */
+};
 
 /* Opens the file, to which no link may lead, without looking at its contents. */
 hf_code sql_open(sql *conn, const char *path, int64_t patience_ms, hf_error *err);
@@ -113,6 +121,10 @@ hf_code sql_open(sql *conn, const char *path, int64_t patience_ms, hf_error *err
  * before.
  */
 void sql_take_turns(sql *conn, const int *fd);
+
+/* From now on the tables are judged when they have changed: after the beginning of a transaction,
+ * or before a statement outside of one. What is begun or made ready fails as judge does. */
+void sql_judge_schema(sql *conn, sql_judge_fn judge);
 
 /* Also takes a connection that was never opened, or failed to open. */
 void sql_close(sql *conn);

@@ -82,6 +82,17 @@ void sqlite_log(sqlite_store *store, hf_log_level level, const char *format, ...
 hf_code process_enter(const char *path, hf_error *err);
 void process_leave(void);
 
+/* The table of the history (history.c), which schema.c knows but does not make. `number` tells the
+ * turns of a ticket apart: core/history.h. */
+#define SCHEMA_HISTORY                                                                             \
+    "history (row INTEGER PRIMARY KEY, ticket BLOB NOT NULL, number INTEGER NOT NULL,"             \
+    " is_block INTEGER NOT NULL, name TEXT NOT NULL, session BLOB NOT NULL, who TEXT NOT NULL,"    \
+    " actor TEXT NOT NULL, why TEXT NOT NULL, permits INTEGER NOT NULL,"                           \
+    " \"limit\" INTEGER NOT NULL, token INTEGER NOT NULL, granted_at INTEGER NOT NULL,"            \
+    " ended_at INTEGER NOT NULL, end TEXT NOT NULL, reason TEXT NOT NULL, exit_status INTEGER,"    \
+    " more INTEGER NOT NULL, UNIQUE (ticket, number, is_block))"
+#define SCHEMA_HISTORY_INDEX "history_name ON history(name)"
+
 /* schema.c */
 /* Looks whether the database is ours, makes it if it is empty; says in conn->is_readonly
  * whether it can be written. */
