@@ -37,9 +37,14 @@ static void await_told(hf_client *client)
     }
 }
 
+static void *keep_x(void *client)
+{
+    return take(client, "x");
+}
+
 static void *take_x(void *client)
 {
-    hf_lock_close(take(client, "x"));
+    hf_lock_close(keep_x(client));
     return NULL;
 }
 
@@ -153,32 +158,119 @@ static void test_a_notice_of_an_old_ticket_grants_nothing(void **state)
 }
 
 /* Of the ticket that waits, which its record does not grant. */
-static bool forge_grant(faulty *f, hf_notice *out)
+static bool forge(faulty *f, const char *name, int32_t block, hf_notice *out)
 {
-    struct seen seen = look_at(f->inner, "x");
-    *out =
-        (hf_notice){.kind = HF_NOTICE_GRANT, .ticket = seen.head.ticket, .token = 77, .name = "x"};
+    struct seen seen = look_at(f->inner, name);
+    pause_ms(5);
+    *out = (hf_notice){.kind = HF_NOTICE_GRANT,
+                       .ticket = seen.head.ticket,
+                       .token = 77,
+                       .block = block,
+                       .name = name};
     return seen.queued;
 }
 
-/* Whoever may ring and knows the ticket can do that; it is found long before the lease is over. */
-static void test_a_forged_notice_is_believed_for_a_moment(void **state)
+static bool forge_grant(faulty *f, hf_notice *out)
 {
-    (void)state;
-    hf_client *waiter, *holder = open_client("memory:forged", 20000);
-    faulty *f = faulty_open("memory:forged", &(hf_options){.ttl_ms = 20000}, &waiter);
+    return forge(f, "y", 0, out) || forge(f, "x", 0, out) || say_nothing(f, out);
+}
+
+static bool forge_block(faulty *f, hf_notice *out)
+{
+    return forge(f, "x", 1000, out) || say_nothing(f, out);
+}
+
+#define FORGED_TTL_MS 120000 /* a beat is due after 40 s */
+
+/* Whoever may ring and knows the ticket can do that; it is found long before the lease is over. */
+static void assert_lost_soon(hf_lock *forged)
+{
     hf_error err;
-    f->base.is_remote = true;
-    f->notice = forge_grant;
-    hf_lock *x = take(holder, "x"), *forged = take(waiter, "x");
-    assert_int_equal(hf_lock_token(forged), 77);
     int64_t began = idle_ms();
-    while (!hf_lock_check(forged, NULL, &err) && idle_ms() - began < 10000)
+    assert_int_equal(hf_lock_token(forged), 77);
+    while (!hf_lock_check(forged, NULL, &err) && idle_ms() - began < 5000)
         pause_ms(5);
     assert_int_equal(hf_lock_check(forged, NULL, &err), HF_LOST);
     assert_non_null(strstr(err.text, "stands in line"));
+}
+
+static void expect_a_moment(const char *uri, faulty_notice *says)
+{
+    hf_client *waiter, *holder = open_client(uri, FORGED_TTL_MS);
+    faulty *f = faulty_open(uri, &(hf_options){.ttl_ms = FORGED_TTL_MS}, &waiter);
+    hf_error err;
+    f->base.is_remote = true;
+    f->notice = says;
+    hf_lock *x = take(holder, "x"), *forged = take(waiter, "x");
+    assert_lost_soon(forged);
     assert_int_equal(hf_lock_check(x, NULL, &err), HF_OK);
     hf_lock_close(forged);
+    hf_lock_close(x);
+    hf_close(waiter);
+    hf_close(holder);
+}
+
+static void test_a_forged_notice_is_believed_for_a_moment(void **state)
+{
+    (void)state;
+    expect_a_moment("memory:forged", forge_grant);
+}
+
+static void test_a_forged_block_is_believed_no_longer(void **state)
+{
+    (void)state;
+    expect_a_moment("memory:forged-block", forge_block);
+}
+
+/* One that comes shortly before another is looked after. */
+static void test_the_second_forged_notice_is_believed_no_longer(void **state)
+{
+    (void)state;
+    hf_client *waiter, *holder = open_client("memory:forged-two", FORGED_TTL_MS);
+    faulty *f = faulty_open("memory:forged-two", &(hf_options){.ttl_ms = FORGED_TTL_MS}, &waiter);
+    f->base.is_remote = true;
+    f->notice = forge_grant;
+    hf_lock *x = take(holder, "x"), *y = take(holder, "y"), *first = take(waiter, "x");
+    pause_ms(200);
+    hf_lock *second = take(waiter, "y");
+    assert_lost_soon(second);
+    hf_lock_close(first);
+    hf_lock_close(second);
+    hf_lock_close(x);
+    hf_lock_close(y);
+    hf_close(waiter);
+    hf_close(holder);
+}
+
+/* As a new primary may show it that does not know yet how far the majority is. */
+static void show_as_it_was(faulty *f, hf_record *record)
+{
+    (void)f;
+    record->queued += record->holders;
+    record->holders = 0;
+}
+
+/* A grant of which a look has told is as old as the enter, for all that is known of it. */
+static void test_an_older_look_takes_no_lock(void **state)
+{
+    (void)state;
+    hf_client *waiter, *holder = open_client("memory:older", 10000);
+    faulty *f = faulty_open("memory:older", &(hf_options){.ttl_ms = 1000}, &waiter);
+    pthread_t thread;
+    hf_error err;
+    f->base.is_remote = true;
+    f->hides_tokens = true;
+    hf_lock *x = take(holder, "x");
+    pthread_create(&thread, NULL, keep_x, waiter);
+    while (!look_at(f->inner, "x").queued)
+        pause_ms(1);
+    hf_lock_close(x);
+    pthread_join(thread, (void **)&x);
+    f->edits_record = show_as_it_was;
+    int looks = f->calls[FAULTY_LOOK];
+    while (f->calls[FAULTY_LOOK] < looks + 2 && !hf_lock_check(x, NULL, &err))
+        pause_ms(5);
+    assert_int_equal(hf_lock_check(x, NULL, &err), HF_OK);
     hf_lock_close(x);
     hf_close(waiter);
     hf_close(holder);
@@ -489,6 +581,9 @@ int main(void)
         cmocka_unit_test(test_without_notices_it_polls),
         cmocka_unit_test(test_a_notice_of_an_old_ticket_grants_nothing),
         cmocka_unit_test(test_a_forged_notice_is_believed_for_a_moment),
+        cmocka_unit_test(test_a_forged_block_is_believed_no_longer),
+        cmocka_unit_test(test_the_second_forged_notice_is_believed_no_longer),
+        cmocka_unit_test(test_an_older_look_takes_no_lock),
         cmocka_unit_test(test_a_limit_that_disagrees_with_one_s_own_lock),
         cmocka_unit_test(test_a_sweep_does_not_look_without_end),
         cmocka_unit_test(test_nothing_waits_behind_a_sweep),

@@ -21,6 +21,7 @@ struct hold {
     size_t n_held;         /* of them */
     struct table by_ticket, by_name, by_owner;
     struct schedule verifying;    /* verify.c: when they are verified next */
+    hf_mono proves_at;            /* verify.c: when the last ring is to be proved */
     struct schedule lowering;     /* change.c: downgrades without an answer */
     struct schedule stopping;     /* loss.c: lost, until their tickets are given up */
     struct schedule telling;      /* loss.c: lost, and on_lost is to be called */

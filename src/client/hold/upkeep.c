@@ -136,13 +136,12 @@ static bool is_verified_locked(const struct hf_lock *lock)
     return lock->state == LOCK_HELD && lock->verification.is_under_way;
 }
 
-/* The look is no older than the grants: who still stands in line was told so by a forged ring. */
 static void note_there_locked(hf_client *client, const hf_record *record)
 {
-    for (size_t i = 0; i < record->holders; i++) {
+    for (size_t i = 0; i < record->holders + record->queued; i++) {
         struct hf_lock *lock = lock_find_locked(client, record->entries[i].ticket);
         if (lock && id_equal(lock->grant.ticket, record->entries[i].ticket))
-            lock->verification.is_there = true;
+            verify_found_locked(lock, i < record->holders);
     }
 }
 
@@ -236,6 +235,8 @@ hf_mono upkeep_tick(hf_client *client, hf_mono now)
     /* what is taken from now on is due a ttl later */
     int64_t verify_ms = client->hold->locks ? lease_beat_ms(client->ttl_ms) : client->ttl_ms;
     bool verifies = works && take_locked(client, JOB_VERIFY, verify_ms, now);
+    if (verifies)
+        verify_again_locked(client, now);
     if ((suspects || verifies) && client->hold->releases.due.n)
         release_send_beside_locked(client); /* these may take long */
     pthread_mutex_unlock(&client->mutex);

@@ -27,11 +27,21 @@ void verify_rung_locked(struct hf_lock *lock, hf_mono now)
     struct agenda *agenda = &lock->client->hold->agenda;
     int64_t beat_ms = lease_beat_ms(lock->client->ttl_ms);
     hf_mono due = mono_add_ms(now, PROVE_MS < beat_ms ? PROVE_MS : beat_ms);
+    lock->verification.is_rung = true;
+    lock->client->hold->proves_at = due;
     plan_locked(lock, due);
     if (mono_reached(agenda->due[JOB_VERIFY], due))
-        return; /* the look before is no more than a beat away */
+        return; /* there is a look before, and one at `proves_at` */
     agenda_set(agenda, JOB_VERIFY, due);
     ticker_poke(lock->client, TICK_UPKEEP);
+}
+
+/* However many rings come, there is one look in PROVE_MS: a ring is proved after twice that at
+ * most. */
+void verify_again_locked(hf_client *client, hf_mono now)
+{
+    if (!mono_reached(client->hold->proves_at, now))
+        agenda_advance(&client->hold->agenda, JOB_VERIFY, client->hold->proves_at);
 }
 
 static bool all_now_locked(hf_client *client, hf_mono now)
@@ -67,7 +77,8 @@ void verify_now_locked(hf_client *client, const char *name)
 void verify_soon_locked(struct hf_lock *lock)
 {
     hf_client *client = lock->client;
-    plan_locked(lock, mono_add_ms(lock->belief.born, lease_beat_ms(client->ttl_ms)));
+    hf_mono beat = mono_add_ms(lock->belief.born, lease_beat_ms(client->ttl_ms));
+    plan_locked(lock, mono_min(lock->verification.due.due, beat));
     agenda_advance(&client->hold->agenda, JOB_VERIFY, lock->verification.due.due);
     ticker_poke(client, TICK_UPKEEP);
 }
@@ -123,6 +134,14 @@ void verify_end_locked(hf_client *client, const char *name, bool has_answer)
 void verify_failed_locked(hf_client *client, hf_mono now)
 {
     agenda_advance(&client->hold->agenda, JOB_VERIFY, lease_retry_due(now, client->ttl_ms));
+}
+
+/* A new primary may show for a moment what was before the grant, if a look has told of that. A ring
+ * tells when the grant was, and the look is no older. */
+void verify_found_locked(struct hf_lock *lock, bool holds)
+{
+    lock->verification.is_there |= holds || !lock->verification.is_rung;
+    lock->verification.is_rung &= !holds;
 }
 
 void verify_drop_locked(struct hf_lock *lock)

@@ -10,12 +10,15 @@ struct verification {
     struct slot due;
     bool is_under_way; /* its record is being looked at, */
     bool is_there;     /* and shows its ticket */
+    bool is_rung;      /* only a ring has told of the grant so far */
 };
 
 void verify_begin_locked(hf_client *client, hf_mono now); /* a session has begun */
 void verify_granted_locked(struct hf_lock *lock, hf_mono now);
 /* A ring said so, which somebody may have forged who may write to the bells only. */
 void verify_rung_locked(struct hf_lock *lock, hf_mono now);
+/* The look of those that are due now has begun. */
+void verify_again_locked(hf_client *client, hf_mono now);
 /* Verify at once the locks with that name (NULL: all). */
 void verify_now_locked(hf_client *client, const char *name);
 /* For a lock that is passed on among threads, or lingers: a look finds a recall whose notice was
@@ -28,6 +31,8 @@ struct hf_lock *verify_take_locked(hf_client *client, hf_mono now, hf_stamp *aft
 void verify_end_locked(hf_client *client, const char *name, bool has_answer);
 /* What is due after a look without an answer is looked at as soon as a beat would be. */
 void verify_failed_locked(hf_client *client, hf_mono now);
+/* It stands in the record, in line or not. */
+void verify_found_locked(struct hf_lock *lock, bool holds);
 void verify_drop_locked(struct hf_lock *lock); /* a look that began before is of no use */
 
 #endif

@@ -128,7 +128,8 @@ static hf_mono wait_in_queue(struct attempt *attempt, hf_mono now)
     granted.token = attempt->request.waiter.token;
     granted.block = attempt->request.waiter.block;
     pthread_mutex_unlock(&client->mutex);
-    if (granted.token && !attempt->request.options->period_ms)
+    attempt->is_rung = granted.token && !attempt->request.options->period_ms;
+    if (attempt->is_rung)
         return attempt_believe(attempt, &granted, now);
     if (told || mono_reached(attempt->look_due, now)) {
         hf_mono due = look_and_see(attempt, stamp);

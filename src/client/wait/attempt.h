@@ -48,6 +48,7 @@ struct attempt {
     unsigned cleared;    /* a try: how often it has taken tickets of the dead out of its way */
     int64_t again_ms;    /* without a queue: when the store wants to be asked again */
     bool is_last;        /* its time is over: this is its last try, or look */
+    bool is_rung;        /* a notice has told of its grant, and no look */
     unsigned awaited;    /* life_begin(): which beginning of a session it awaits; 0: none */
     hf_code code;        /* how it ended */
     hf_error err;

@@ -33,7 +33,7 @@ static void make_lock_locked(struct attempt *attempt, const hf_entry *entry, hf_
     const hf_record *record = &attempt->ahead.record;
     hf_client *client = request->client;
     struct hf_lock *lock = request->lock = lock_new_locked(request, entry, record, now);
-    if (attempt->state == ATTEMPT_WAITS && request->waiter.token && client->store->is_remote)
+    if (attempt->is_rung && client->store->is_remote)
         verify_rung_locked(lock, now);
     else
         verify_granted_locked(lock, now);
