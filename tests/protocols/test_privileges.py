@@ -181,7 +181,8 @@ class Privileges(unittest.TestCase):
             until(lambda: self.root[DATABASE].holdfast.bells[str(head["bell"])].find_one(), PATIENCE, "its bell")
             says = "%s:%s:%d:1000" % (head["session"], head["ticket"], 77)
             bells.holdfast.bells[str(head["bell"])].insert_one(
-                {"session": head["session"], "lock": "forged", "notify": says, "stamp": bson.Timestamp(int(time.time()) - 1, 1)})
+                {"session": head["session"], "lock": "forged", "notify": says,
+                 "stamp": bson.Timestamp(int(time.time()) - 1, 1)})
         self.assertEqual(waiter.stdout.readline(), "ran\n")
         began = boot_ns()
         self.assertEqual(waiter.wait(PATIENCE), 76)
