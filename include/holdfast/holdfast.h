@@ -167,7 +167,8 @@ typedef struct hf_options {
                                * requests that may not wait (HF_TRY), hf_lease_renew(),
                                * hf_lease_release(), and those that only read; default: patience_ms
                                * as above */
-    /* The path of the command `holdfast`, searched for in PATH if it has no slash; NULL: none. With
+    /* The path of the command `holdfast`, searched for in PATH if it has no slash, but not by a
+     * program with more rights than its caller, as a setuid one; NULL: none. With
      * it a guardian is started before the first session begins: a small process without a
      * connection that waits until this one has ended. If that ends without hf_close(), as after
      * SIGKILL, the guardian waits for those that have inherited hf_client_keep_fd(), and forked

@@ -9,9 +9,12 @@
 
 #include "core/id.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/pidfd.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -505,9 +508,60 @@ static void test_without_an_introduction_nothing_is_done(void **unused)
     done(&w);
 }
 
-int main(void)
+/* ---- A setuid program ---- */
+
+/* What it is called with stands in its PATH. */
+static int start_searched(void)
 {
+    int fd = -1, failed = guardian_start("true", &fd);
+    close(fd);
+    return failed;
+}
+
+static void copy_as_setuid(const char *to)
+{
+    char bytes[65536];
+    ssize_t n;
+    int from = open("/proc/self/exe", O_RDONLY), out = open(to, O_WRONLY | O_CREAT | O_EXCL, 0700);
+    assert_true(from >= 0 && out >= 0);
+    while ((n = read(from, bytes, sizeof bytes)) > 0)
+        assert_int_equal(write(out, bytes, (size_t)n), n);
+    assert_int_equal(fchmod(out, 04755), 0);
+    close(from);
+    close(out);
+}
+
+/* Whoever starts it has chosen its PATH, and would choose what runs with its rights. */
+static void test_a_setuid_program_searches_for_no_guardian(void **state)
+{
+    (void)state;
+    int status;
+    char folder[] = "/tmp/holdfast-setuid-XXXXXX", program[64];
+    if (geteuid() != 0)
+        skip();
+    assert_non_null(mkdtemp(folder));
+    assert_int_equal(chmod(folder, 0755), 0);
+    snprintf(program, sizeof program, "%s/program", folder);
+    copy_as_setuid(program);
+    pid_t pid = fork();
+    if (pid == 0) {
+        if (setresuid(65534, 65534, 65534) == 0)
+            execl(program, program, "started", NULL);
+        _exit(127);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    unlink(program);
+    rmdir(folder);
+    assert_int_equal(WEXITSTATUS(status), EPERM);
+    assert_int_equal(start_searched(), 0);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 2 && strcmp(argv[1], "started") == 0)
+        return start_searched();
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_setuid_program_searches_for_no_guardian),
         cmocka_unit_test(test_the_next_one_has_it_and_is_told),
         cmocka_unit_test(test_a_late_beat_is_looked_at_again),
         cmocka_unit_test(test_a_beat_after_the_mark_is_refused),
