@@ -219,9 +219,9 @@ class WithDocument(Outcomes):
         self.db.jobs.update_one({"_id": "x"}, {"$set": {"lockId": None, "lockTs": None}})
         self.once("--skip-code", "9", status=9)
 
-    def test_claims_are_not_noted(self):
+    def test_claims_are_noted(self):
         self.run_command("run", "--document", "jobs", "--filter", '{"what":"report"}', "--", "true")
-        self.assertNotIn("jobs.done", self.db.list_collection_names())
+        self.assertEqual(self.db.jobs.done.find_one()["last"]["exit_status"], 0)
 
 
 class WithSharding(Outcomes):
