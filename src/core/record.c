@@ -408,12 +408,16 @@ static bool stands_by_number(const hf_record *record, const hf_enter *enter)
            record_places(record, 2 * enter->queue_max) > 0;
 }
 
+bool record_sets_limit(const hf_enter *enter)
+{
+    return enter->sets_limit && enter->limit < HF_LIMIT_RW &&
+           enter->entry.permits <= enter->limit && id_is_zero(enter->replaces);
+}
+
 /* Not below what one that waits wants, or it would stand before the others for ever. */
 static bool may_set_limit(const hf_record *record, const hf_enter *enter)
 {
-    bool may = enter->sets_limit && record->exists && record->limit < HF_LIMIT_RW &&
-               enter->limit < HF_LIMIT_RW && enter->entry.permits <= enter->limit &&
-               id_is_zero(enter->replaces);
+    bool may = record_sets_limit(enter) && record->exists && record->limit < HF_LIMIT_RW;
     for (size_t i = 0; i < record->queued && may; i++)
         may = record->entries[record->holders + i].permits <= enter->limit;
     return may;

@@ -26,6 +26,9 @@ void record_insert(hf_record *record, const hf_entry *entry);
 /* Whether the step makes a record where there is none. */
 bool record_makes(const hf_step *step);
 
+/* What the entrant itself must be for the step to set the record's limit. */
+bool record_sets_limit(const hf_enter *enter);
+
 /* How far the tokens of a record may lag behind the floor: the tokens of one second. */
 #define RECORD_LAG ((int64_t)1 << 20)
 

@@ -20,6 +20,7 @@
 #include "store/mongo/queue/pipeline.h"
 
 #include "core/id.h"
+#include "core/record.h"
 #include "store/mongo/driver/text.h"
 #include "store/mongo/queue/pipeline_text.h"
 #include "store/mongo/queue/pipeline_values.h"
@@ -52,13 +53,6 @@ static pipeline_enter kind_of(const hf_enter *enter)
     return enter->wants_number ? PIPELINE_WANTS_NUMBER : PIPELINE_WAITS;
 }
 
-/* What may_set_limit() asks of the entrant alone. */
-static bool sets_limit(const hf_enter *enter)
-{
-    return enter->sets_limit && enter->limit < HF_LIMIT_RW &&
-           enter->entry.permits <= enter->limit && id_is_zero(enter->replaces);
-}
-
 static pipeline_variant variant_of(const hf_step *step, pipeline_clock clock)
 {
     pipeline_variant v = {.enter = kind_of(step->enter),
@@ -68,7 +62,7 @@ static pipeline_variant variant_of(const hf_step *step, pipeline_clock clock)
                           .has_change = step->change && step->change->permits > 0,
                           .has_pass = step->pass != NULL,
                           .has_block = step->enter && step->enter->entry.block > 1,
-                          .sets_limit = step->enter && sets_limit(step->enter)};
+                          .sets_limit = step->enter && record_sets_limit(step->enter)};
     if (step->n_leaves + step->n_deaths > 0)
         v.edit = pipeline_is_single(step) ? PIPELINE_EDITS_ONE : PIPELINE_EDITS_MANY;
     for (size_t i = 0; i < step->n_leaves; i++)
