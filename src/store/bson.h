@@ -13,4 +13,19 @@
 #define bson_append_array_begin bson_append_array_unsafe_begin
 #endif
 
+/* A view of the document or array that stands there. False: it is neither, or its bytes are none.
+ */
+static inline bool bson_view_at(const bson_iter_t *it, bson_t *out)
+{
+    uint32_t size;
+    const uint8_t *data;
+    if (BSON_ITER_HOLDS_DOCUMENT(it))
+        bson_iter_document(it, &size, &data);
+    else if (BSON_ITER_HOLDS_ARRAY(it))
+        bson_iter_array(it, &size, &data);
+    else
+        return false;
+    return bson_init_static(out, data, size);
+}
+
 #endif

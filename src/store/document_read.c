@@ -190,18 +190,6 @@ static bool read_entry(const reader *r, fields *doc, hf_entry *out)
            read_int32(r, doc, "bell", OPTIONAL, 0, &out->bell);
 }
 
-/* Opens an embedded document or array for reading in place. */
-static bool view(const bson_iter_t *it, bson_t *out)
-{
-    uint32_t length;
-    const uint8_t *data;
-    if (BSON_ITER_HOLDS_ARRAY(it))
-        bson_iter_array(it, &length, &data);
-    else
-        bson_iter_document(it, &length, &data);
-    return bson_init_static(out, data, length);
-}
-
 static bool read_entries(reader *r, fields *doc, const char *field, hf_record *out)
 {
     bson_iter_t it, item;
@@ -212,7 +200,7 @@ static bool read_entries(reader *r, fields *doc, const char *field, hf_record *o
     r->list = field;
     while (bson_iter_next(&item)) {
         r->key = bson_iter_key(&item);
-        if (!BSON_ITER_HOLDS_DOCUMENT(&item) || !view(&item, &entry_doc))
+        if (!BSON_ITER_HOLDS_DOCUMENT(&item) || !bson_view_at(&item, &entry_doc))
             return refuse(r, "", "a document");
         if (out->holders + out->queued == HF_ENTRIES_MAX)
             return refuse(r, "", "absent: a lock has at most 1000 holders and waiters");
@@ -290,7 +278,7 @@ static bool read_part(reader *r, fields *doc, const char *field, part_fn *read, 
     bson_t part;
     if (!find(doc, field, &it) || BSON_ITER_HOLDS_NULL(&it))
         return true;
-    if (!BSON_ITER_HOLDS_DOCUMENT(&it) || !view(&it, &part))
+    if (!BSON_ITER_HOLDS_DOCUMENT(&it) || !bson_view_at(&it, &part))
         return refuse(r, field, "a document");
     fields of_part = fields_of(&part);
     r->list = field;
@@ -369,7 +357,7 @@ static bool read_asked(reader *r, fields *doc, hf_session_state *out)
     r->list = "asked";
     while (bson_iter_next(&item) && out->n_asked < HF_ASKS_MAX) {
         r->key = bson_iter_key(&item);
-        if (!BSON_ITER_HOLDS_DOCUMENT(&item) || !view(&item, &ask))
+        if (!BSON_ITER_HOLDS_DOCUMENT(&item) || !bson_view_at(&item, &ask))
             return refuse(r, "", "a document");
         fields of_ask = fields_of(&ask);
         if (!read_ask(r, &of_ask, &out->asked[out->n_asked]))

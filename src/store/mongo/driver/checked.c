@@ -28,13 +28,6 @@ static checked *checked_of(mongoc_stream_t *base)
     return (checked *)base;
 }
 
-static uint32_t number_of(const uint8_t bytes[4])
-{
-    uint32_t number;
-    memcpy(&number, bytes, sizeof number);
-    return BSON_UINT32_FROM_LE(number);
-}
-
 /* ---- Writing ---- */
 
 /* What the message that begins in these parts is; 0: too little of it is there. */
@@ -48,7 +41,7 @@ static uint32_t opcode_in(const mongoc_iovec_t *iov, size_t n_iov)
         memcpy(head + n, iov[i].iov_base, size);
         n += size;
     }
-    return n == sizeof head ? number_of(head + OPCODE) : 0;
+    return n == sizeof head ? mongo_number_in(head + OPCODE) : 0;
 }
 
 static ssize_t write_to(mongoc_stream_t *base, mongoc_iovec_t *iov, size_t n_iov,
@@ -83,7 +76,7 @@ static bool follow(checked *c, const uint8_t *data, size_t n)
         c->length[c->at++] = *data++;
     if (!n)
         return true;
-    size_t size = number_of(c->length);
+    size_t size = mongo_number_in(c->length);
     bool is_whole = c->at == LENGTH_SIZE && n + LENGTH_SIZE == size;
     if (!is_whole)
         keep(c, data, n);

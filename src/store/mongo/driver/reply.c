@@ -11,27 +11,12 @@ static bool find(const bson_t *doc, const char *path, bson_iter_t *out)
 bool mongo_view(const bson_t *doc, const char *path, bson_t *out)
 {
     bson_iter_t found;
-    uint32_t length;
-    const uint8_t *data;
-    if (!find(doc, path, &found))
-        return false;
-    if (BSON_ITER_HOLDS_DOCUMENT(&found))
-        bson_iter_document(&found, &length, &data);
-    else if (BSON_ITER_HOLDS_ARRAY(&found))
-        bson_iter_array(&found, &length, &data);
-    else
-        return false;
-    return bson_init_static(out, data, length);
+    return find(doc, path, &found) && bson_view_at(&found, out);
 }
 
 bool mongo_next(bson_iter_t *batch, bson_t *doc)
 {
-    uint32_t length;
-    const uint8_t *data;
-    if (!bson_iter_next(batch) || !BSON_ITER_HOLDS_DOCUMENT(batch))
-        return false;
-    bson_iter_document(batch, &length, &data);
-    return bson_init_static(doc, data, length);
+    return bson_iter_next(batch) && BSON_ITER_HOLDS_DOCUMENT(batch) && bson_view_at(batch, doc);
 }
 
 bool mongo_first(const bson_t *reply, bson_t *doc)

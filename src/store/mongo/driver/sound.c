@@ -12,7 +12,7 @@ enum { OPCODE = 8, FLAGS = 12, KIND = 16, BODY = 17, OLD_BODY = 32 };
 #define OP_REPLY 1
 #define MUST_KNOW 0xffffu /* flags that change what follows */
 
-static uint32_t number_at(const uint8_t *at)
+uint32_t mongo_number_in(const uint8_t at[4])
 {
     uint32_t number;
     memcpy(&number, at, sizeof number);
@@ -24,18 +24,6 @@ static bool is_container(const bson_iter_t *it)
     return BSON_ITER_HOLDS_DOCUMENT(it) || BSON_ITER_HOLDS_ARRAY(it);
 }
 
-/* A view of a document or an array; false: its bytes are none. */
-static bool view(const bson_iter_t *it, bson_t *out)
-{
-    uint32_t size;
-    const uint8_t *data;
-    if (BSON_ITER_HOLDS_ARRAY(it))
-        bson_iter_array(it, &size, &data);
-    else
-        bson_iter_document(it, &size, &data);
-    return bson_init_static(out, data, size);
-}
-
 /* Whether each element can be read, and each document in it be viewed. */
 static bool are_whole(const bson_t *doc)
 {
@@ -44,7 +32,7 @@ static bool are_whole(const bson_t *doc)
     if (!bson_iter_init(&it, doc))
         return false;
     while (bson_iter_next(&it))
-        if (is_container(&it) && !view(&it, &inner))
+        if (is_container(&it) && !bson_view_at(&it, &inner))
             return false;
     return !it.err_off;
 }
@@ -60,7 +48,7 @@ static bool is_cursor_sound(const bson_t *cursor)
         return false;
     bson_iter_init(&it, cursor);
     while (bson_iter_next(&it))
-        if (BSON_ITER_HOLDS_ARRAY(&it) && view(&it, &batch) && !are_whole(&batch))
+        if (BSON_ITER_HOLDS_ARRAY(&it) && bson_view_at(&it, &batch) && !are_whole(&batch))
             return false;
     return true;
 }
@@ -79,7 +67,7 @@ static bool is_concern_sound(const bson_iter_t *it)
 {
     bson_iter_t code;
     bson_t error;
-    if (!is_container(it) || !view(it, &error))
+    if (!bson_view_at(it, &error))
         return false;
     return !bson_iter_init_find(&code, &error, "code") || is_error_number(&code);
 }
@@ -91,7 +79,7 @@ static bool are_names(const bson_iter_t *it)
     bson_t all;
     if (!BSON_ITER_HOLDS_ARRAY(it))
         return true;
-    if (!view(it, &all) || !bson_iter_init(&each, &all))
+    if (!bson_view_at(it, &all) || !bson_iter_init(&each, &all))
         return false;
     while (bson_iter_next(&each))
         if (!BSON_ITER_HOLDS_UTF8(&each))
@@ -112,7 +100,7 @@ static bool is_field_sound(const bson_iter_t *it)
     if (strcmp(key, "speculativeAuthenticate") == 0)
         return BSON_ITER_HOLDS_DOCUMENT(it);
     if (strcmp(key, "cursor") == 0 && BSON_ITER_HOLDS_DOCUMENT(it))
-        return view(it, &cursor) && is_cursor_sound(&cursor);
+        return bson_view_at(it, &cursor) && is_cursor_sound(&cursor);
     return true;
 }
 
@@ -131,9 +119,9 @@ static bool is_body_sound(const uint8_t *data, size_t size)
 
 bool mongo_reply_is_sound(const uint8_t *rest, size_t size, bool is_command)
 {
-    if (!is_command && size > OLD_BODY && number_at(rest + OPCODE) == OP_REPLY)
+    if (!is_command && size > OLD_BODY && mongo_number_in(rest + OPCODE) == OP_REPLY)
         return is_body_sound(rest + OLD_BODY, size - OLD_BODY);
-    return size > BODY && number_at(rest + OPCODE) == MONGO_OP_MSG &&
-           !(number_at(rest + FLAGS) & MUST_KNOW) && rest[KIND] == 0 &&
+    return size > BODY && mongo_number_in(rest + OPCODE) == MONGO_OP_MSG &&
+           !(mongo_number_in(rest + FLAGS) & MUST_KNOW) && rest[KIND] == 0 &&
            is_body_sound(rest + BODY, size - BODY);
 }

@@ -10,6 +10,9 @@
 
 #define MONGO_OP_MSG 2013
 
+/* A number as messages have it. */
+uint32_t mongo_number_in(const uint8_t at[4]);
+
 /* Whether the driver survives this answer. `rest`: the message without the length that it begins
  * with. is_command: to what was sent as an OP_MSG; else to the first hello of a connection. */
 bool mongo_reply_is_sound(const uint8_t *rest, size_t size, bool is_command);
