@@ -139,8 +139,7 @@ struct hf_lock *lock_succeed_locked(const struct hf_lock *before, hf_mono now)
     lock->grant.stamp = before->grant.stamp;
     lock->belief.born = now;
     schedule_set(&client->hold->verifying, &lock->verification.due, before->verification.due.due);
-    lock->verification.is_under_way = before->verification.is_under_way; /* by its ticket */
-    lock->verification.is_rung = before->verification.is_rung;
+    verification_succeed_locked(&lock->verification, &before->verification);
     lock->turn.has_block = before->turn.has_block;
     lock->turn.line = before->turn.line;
     lock->turn.line->user = lock;

@@ -5,7 +5,7 @@
 
 #include "core/schedule.h"
 
-/* Mutex; written by verify.c. */
+/* Mutex; written by verify.c, and here. */
 struct verification {
     struct slot due;
     bool is_under_way; /* its record is being looked at, */
@@ -15,8 +15,15 @@ struct verification {
 
 void verify_begin_locked(hf_client *client, hf_mono now); /* a session has begun */
 void verify_granted_locked(struct hf_lock *lock, hf_mono now);
-/* A ring said so, which somebody may have forged who may write to the bells only. */
+/* Only a ring said so, and a user who may write to nothing but the bells can forge one. */
 void verify_rung_locked(struct hf_lock *lock, hf_mono now);
+/* It is of a lock with the ticket of the one before, which may be looked at just now. */
+static inline void verification_succeed_locked(struct verification *of,
+                                               const struct verification *before)
+{
+    of->is_under_way = before->is_under_way;
+    of->is_rung = before->is_rung;
+}
 /* The look of those that are due now has begun. */
 void verify_again_locked(hf_client *client, hf_mono now);
 /* Verify at once the locks with that name (NULL: all). */
