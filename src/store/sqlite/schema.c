@@ -13,6 +13,8 @@
 #define SCHEMA_VERSION 2
 #define N_TABLES 7 /* with the index: those that begin with CREATE */
 
+#define CREATE_TABLE "CREATE TABLE "
+
 /* Added by schema 2, which is otherwise like 1. */
 #define WAITS                                                                                      \
     "CREATE TABLE waits (session BLOB NOT NULL PRIMARY KEY, seen INTEGER NOT NULL,"                \
@@ -39,6 +41,10 @@ static const char *const tables[] = {
     "PRAGMA application_id = 1215261796",
     VERSION,
 };
+
+/* Made later, by history.c. */
+static const char *const history[] = {CREATE_TABLE SCHEMA_HISTORY,
+                                      "CREATE INDEX " SCHEMA_HISTORY_INDEX};
 
 /* What a database says about itself; read in one transaction, because another process may just be
  * making it. */
@@ -95,20 +101,23 @@ typedef struct forms {
 } forms;
 
 /* SQLite takes LOCKS for locks. */
+static bool makes(const char *text, const char *table)
+{
+    size_t verb = strlen(CREATE_TABLE), length = strlen(table);
+    return strncmp(text, CREATE_TABLE, verb) == 0 && strncasecmp(text + verb, table, length) == 0 &&
+           text[verb + length] == ' ';
+}
+
 static bool is_on_ours(const char *table)
 {
-    static const char *const names[] = {"locks", "sessions", "asks",   "boots",
-                                        "meta",  "waits",    "history"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (strcasecmp(table, names[i]) == 0)
-            return true;
-    return false;
+    bool is = makes(history[0], table);
+    for (size_t i = 0; i < sizeof tables / sizeof *tables && !is; i++)
+        is = makes(tables[i], table);
+    return is;
 }
 
 static void add_form(forms *to, const char *name, const char *table, const char *text)
 {
-    static const char *const history[] = {"CREATE TABLE " SCHEMA_HISTORY,
-                                          "CREATE INDEX " SCHEMA_HISTORY_INDEX};
     bool is_first = is_one_of(tables, sizeof tables / sizeof *tables, text);
     bool is_ours = is_first || !*text || is_one_of(history, 2, text);
     to->ours += is_first;
