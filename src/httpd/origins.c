@@ -120,7 +120,7 @@ void origins_begin_idling(idler *one, origin *of, idle_kind kind)
     line->n++;
 }
 
-/* ---- Who makes room ---- */
+/* ---- Which one makes room ---- */
 
 static size_t count_waited_for(const origin *of)
 {
